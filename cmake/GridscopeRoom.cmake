@@ -1,0 +1,43 @@
+# gridscope_room(NAME SOURCES ... PUBLIC ... PRIVATE ...)
+#
+# One static library per room: gridscope_NAME, alias gridscope::NAME. PUBLIC and PRIVATE name what it
+# links; a room that is not linked here cannot be included, and tests/architecture holds the table.
+function(gridscope_room name)
+  cmake_parse_arguments(room "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(gridscope_${name} STATIC ${room_SOURCES})
+  add_library(gridscope::${name} ALIAS gridscope_${name})
+  set_target_properties(gridscope_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF
+                                                     VERIFY_INTERFACE_HEADER_SETS ON)
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/gridscope/${name}/*.hpp")
+  target_sources(gridscope_${name} PUBLIC FILE_SET HEADERS
+    BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+  target_link_libraries(gridscope_${name}
+    PUBLIC ${room_PUBLIC}
+    PRIVATE $<BUILD_INTERFACE:gridscope_options> ${room_PRIVATE})
+  set_property(GLOBAL APPEND PROPERTY GRIDSCOPE_ROOMS gridscope_${name})
+endfunction()
+
+# gridscope_test(ROOM SOURCES ... LIBS ... [LABELS ...] [TIMEOUT seconds])
+#
+# One test executable per room, ROOM_test; each TEST becomes a ctest entry labelled with the room.
+function(gridscope_test room)
+  cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 30)
+  endif()
+  if(NOT test_LABELS)
+    set(test_LABELS fast)
+  endif()
+  set(target ${room}_test)
+  add_executable(${target} ${test_SOURCES})
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE
+    GRIDSCOPE_FIXTURES="${PROJECT_SOURCE_DIR}/fixtures"
+    GRIDSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE gridscope_options ${test_LIBS} GTest::gmock GTest::gtest_main)
+  set(labels ${room} ${test_LABELS})
+  list(REMOVE_DUPLICATES labels)
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${labels}" TIMEOUT ${test_TIMEOUT})
+endfunction()

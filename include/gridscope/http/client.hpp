@@ -1,0 +1,86 @@
+#pragma once
+
+// Transport plus patience: retries with waits, bounded bodies, and ranges that are checked byte for
+// byte. Redirects come back to the caller as what they are, since what follows depends on who asks.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "gridscope/core/clock.hpp"
+#include "gridscope/core/observer.hpp"
+#include "gridscope/core/result.hpp"
+#include "gridscope/http/retry.hpp"
+#include "gridscope/http/transport.hpp"
+
+namespace gridscope::http {
+
+[[nodiscard]] constexpr bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+// A whole small response.
+struct Document {
+  ResponseHead head;
+  std::string body;
+};
+
+// What came of asking for a range. Exactly one of three: the bytes, a redirect, or another status.
+struct RangeReply {
+  ResponseHead head;
+  std::uint64_t received = 0;  // bytes written to `into`; all that was asked for, unless
+                               // the file ends earlier
+  std::optional<std::uint64_t> total = {};  // the file's size, when the response told it
+  bool range_ignored = false;               // answered 200 with the whole file; its start was taken
+  std::string body = {};  // of a response that is neither 2xx nor redirect, cut short
+
+  [[nodiscard]] bool has_bytes() const { return head.status == 200 || head.status == 206; }
+};
+
+struct RangeQuery {
+  Url url;
+  std::vector<Header> headers = {};
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> size = {};  // of the file, when known: replies are held against it
+  std::string etag = {};                   // of the file, when known: another one gives kChanged
+};
+
+// Thread-safe. All references must outlive the client.
+class Client {
+ public:
+  struct Options {
+    RetryPolicy retry = {};
+    std::stop_token stop = {};
+  };
+
+  Client(Transport& transport, Clock& clock, Observer& observer, Options options)
+      : transport_(transport), clock_(clock), observer_(observer), options_(std::move(options)) {}
+
+  // Sends and retries what is transient. Any final status is returned, not only 2xx, with up to
+  // `max_bytes` of body. Always asks for identity encoding.
+  // Errors: those of the transport; kLimit for a body beyond max_bytes.
+  [[nodiscard]] Result<Document> fetch(const Request& request, std::uint64_t max_bytes);
+
+  // Asks for [offset, offset + into.size()) with one Range and fills `into`. Checks status,
+  // Content-Range, Content-Encoding, ETag and length; resumes a body that breaks off where it
+  // broke; retries what is transient. Requires: into is not empty. A 200 is taken only when offset
+  // is 0 (its first bytes are read, then the transfer is ended) or when it carries a Content-Range
+  // that fits exactly. Errors: kCorrupt for an answer that contradicts the question, kChanged when
+  // size or ETag moved, kUnsupported when the server ignores ranges, those of the transport.
+  [[nodiscard]] Result<RangeReply> read_range(const RangeQuery& query, std::span<std::byte> into);
+
+  [[nodiscard]] Clock& clock() { return clock_; }
+  [[nodiscard]] Observer& observer() { return observer_; }
+  [[nodiscard]] const std::stop_token& stop() const { return options_.stop; }
+
+ private:
+  Transport& transport_;
+  Clock& clock_;
+  Observer& observer_;
+  Options options_;
+};
+
+}  // namespace gridscope::http

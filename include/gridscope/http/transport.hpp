@@ -1,0 +1,99 @@
+#pragma once
+
+// HTTP requests as an interface. One exchange is one request and one response: no redirect is
+// followed, nothing is retried, no credential is added. Those are decisions of the layers above,
+// where they can be seen and tested.
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gridscope/core/result.hpp"
+#include "gridscope/http/url.hpp"
+
+namespace gridscope::http {
+
+struct Header {
+  std::string name;
+  std::string value;
+};
+
+// Response headers in order of arrival; names compare without case.
+class Headers {
+ public:
+  Headers() = default;
+  Headers(std::initializer_list<Header> headers) : headers_(headers) {}
+  void add(std::string name, std::string value);
+  // The first value of that name, or null.
+  [[nodiscard]] const std::string* find(std::string_view name) const;
+  [[nodiscard]] std::span<const Header> all() const { return headers_; }
+
+ private:
+  std::vector<Header> headers_;
+};
+
+enum class Method : std::uint8_t { kGet, kHead, kPost };
+[[nodiscard]] std::string_view method_name(Method method);
+
+struct Request {
+  Method method = Method::kGet;
+  Url url;
+  std::vector<Header> headers = {};
+  std::string body = {};
+};
+
+struct ResponseHead {
+  int status = 0;
+  Headers headers;
+};
+
+// What a sink wants after a piece of the body.
+enum class Flow : std::uint8_t {
+  kMore,
+  kEnough,  // end the transfer here; that is no failure
+};
+
+// Takes the body of one response as it arrives. Called from the transport's thread, never twice at
+// once.
+class BodySink {
+ public:
+  virtual ~BodySink() = default;
+  // Before the body. Errors end the exchange with that error.
+  [[nodiscard]] virtual Result<Flow> on_head(const ResponseHead& head) = 0;
+  [[nodiscard]] virtual Result<Flow> on_body(std::span<const std::byte> bytes) = 0;
+};
+
+// Thread-safe: many exchanges at once, each from its own thread.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Returns once the response has ended, whatever its status.
+  // Errors: kUnavailable (no connection, reset, ended early), kTimeout (stalled), kPermission (TLS
+  // verification, proxy authentication), kCorrupt (no HTTP), kLimit (headers too long), kCancelled,
+  // and those of the sink. Messages carry no query string and no header value.
+  [[nodiscard]] virtual Result<ResponseHead> send(const Request& request, BodySink& sink,
+                                                  const std::stop_token& stop) = 0;
+};
+
+struct TransportOptions {
+  std::size_t connections_per_host = 16;
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds stall_timeout{10'000};  // without a single byte
+  std::string proxy = {};    // empty: http_proxy, https_proxy, no_proxy apply
+  std::string ca_file = {};  // empty: the system's certificates
+  std::string user_agent = {};
+};
+
+// The libcurl back end: one multi handle on one thread, connections kept and shared.
+// Errors: kInternal when libcurl cannot start.
+[[nodiscard]] Result<std::unique_ptr<Transport>> make_curl_transport(
+    const TransportOptions& options);
+
+}  // namespace gridscope::http

@@ -1,0 +1,113 @@
+#include "gridscope/core/text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace gridscope {
+namespace {
+
+constexpr double kGb = 1e9;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+// The length of the well-formed UTF-8 sequence at the start of `text`, or 0. Table 3-7 of the
+// Unicode standard: the second byte's range depends on the first, which keeps out surrogates and
+// overlong forms.
+std::size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto within = [&](std::size_t i, unsigned low, unsigned high) {
+    return i < text.size() && byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return within(1, 0x80, 0xBF) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;
+    const unsigned high = first == 0xED ? 0x9F : 0xBF;
+    return within(1, low, high) && within(2, 0x80, 0xBF) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;
+    return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
+  }
+  return 0;
+}
+
+// C0 and C1 controls, DEL, and the marks that reorder or hide text on a terminal.
+bool is_unprintable(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  const bool bidi =
+      byte(1) == 0x80 && byte(2) >= 0x8B && byte(2) <= 0xAE && !(byte(2) >= 0x90 && byte(2) < 0xA8);
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF;
+  return bidi || isolates;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    const std::string_view sequence = text.substr(0, length == 0 ? 1 : length);
+    std::string piece;
+    if (length == 0 || is_unprintable(sequence)) {
+      for (const char c : sequence)
+        piece += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+    } else {
+      piece = sequence;
+    }
+    if (out.size() + piece.size() > max_bytes) return out + "...";
+    out += piece;
+    text.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+std::string quote(std::string_view text) {
+  return '"' + printable(text) + '"';
+}
+
+std::string with_thousands(std::uint64_t n) {
+  std::string digits = std::to_string(n);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string count_of(std::uint64_t n, std::string_view singular) {
+  return fmt::format("{} {}{}", with_thousands(n), singular, n == 1 ? "" : "s");
+}
+
+std::string format_gb(std::uint64_t bytes) {
+  return fmt::format("{:.3f}", static_cast<double>(bytes) / kGb);
+}
+
+std::string format_gib(std::uint64_t bytes) {
+  return fmt::format("{:.3f}", static_cast<double>(bytes) / kGib);
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024.0;
+  std::size_t unit = 0;
+  while (value >= 1024.0 && unit + 1 < kUnits.size()) {
+    value /= 1024.0;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, unit >= 2 ? 3 : 1, kUnits[unit]);
+}
+
+bool is_valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace gridscope
