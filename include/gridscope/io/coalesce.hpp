@@ -22,7 +22,8 @@ struct CoalescedRange {
 };
 
 // Ranges in rising order that together cover every request and do not overlap. Empty requests take
-// part in none.
+// part in none; a range of one request lies inside it. Requires: offset + size of every request
+// fits 64 bits, which check_range sees to.
 [[nodiscard]] std::vector<CoalescedRange> coalesce(std::span<const ReadRequest> requests,
                                                    const CoalesceOptions& options = {});
 

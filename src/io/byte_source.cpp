@@ -1,0 +1,24 @@
+#include "gridscope/io/byte_source.hpp"
+
+#include <fmt/format.h>
+
+#include "gridscope/core/text.hpp"
+
+namespace gridscope::io {
+
+Status ByteSource::read_many(std::span<const ReadRequest> requests) const {
+  for (const ReadRequest& request : requests) {
+    GRIDSCOPE_CHECK(read_at(request.offset, request.into));
+  }
+  return {};
+}
+
+Status check_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
+  const std::uint64_t size = source.size();
+  if (offset <= size && length <= size - offset) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("{} bytes at {} asked of {}, which has {} bytes", length, offset,
+                          quote(source.identity().name), size));
+}
+
+}  // namespace gridscope::io
