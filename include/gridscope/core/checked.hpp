@@ -2,11 +2,11 @@
 
 // Arithmetic on numbers that strangers wrote: empty on overflow, never wrapped.
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace gridscope {
 
@@ -27,10 +27,8 @@ namespace gridscope {
 
 // The one place where a file size or offset becomes a size in memory. Empty when it does not fit.
 [[nodiscard]] constexpr std::optional<std::size_t> to_size(std::uint64_t n) {
-  if constexpr (sizeof(std::size_t) < sizeof(std::uint64_t)) {
-    if (n > std::numeric_limits<std::size_t>::max()) return std::nullopt;
-  }
-  return static_cast<std::size_t>(n);
+  if (!std::in_range<std::size_t>(n)) return std::nullopt;
+  return n;
 }
 
 }  // namespace gridscope
