@@ -2,48 +2,79 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <compare>
+#include <deque>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <unordered_set>
 
 #include "gridscope/core/text.hpp"
 
 namespace gridscope {
 namespace {
 
-// The keys of one open object. Most objects hold a handful, where a scan of a short vector is
-// cheaper than hashing; a header or index holds many.
-class KeySet {
+// The keys of all open objects, one stack: an inner object ends before its outer one goes on.
+// Whether a key was repeated is found out by sorting when its object ends, which takes no more
+// memory than a view for each key and stays fast whatever names a stranger thinks up.
+class KeyStack {
  public:
-  // False when the key is there already.
-  bool insert(const std::string& key) {
-    if (many_.empty() && few_.size() < kFew) {
-      for (const std::string& known : few_) {
-        if (known == key) return false;
-      }
-      few_.push_back(key);
-      return true;
-    }
-    if (many_.empty()) {
-      many_.insert(few_.begin(), few_.end());
-      few_.clear();
-    }
-    return many_.insert(key).second;
+  struct Key {
+    std::size_t hash;
+    std::string_view name;
+    std::size_t position;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  void begin_object() { begins_.push_back(keys_.size()); }
+
+  void add(std::string_view name, std::size_t position) {
+    keys_.push_back({std::hash<std::string_view>()(name), name, position});
+  }
+
+  // Ends the innermost object. Returns a second occurrence of one of its keys, if there is any.
+  std::optional<Key> end_object() {
+    const auto first = keys_.begin() + static_cast<std::ptrdiff_t>(begins_.back());
+    std::sort(first, keys_.end());
+    const auto same = [](const Key& a, const Key& b) {
+      return a.hash == b.hash && a.name == b.name;
+    };
+    const auto twice = std::adjacent_find(first, keys_.end(), same);
+    std::optional<Key> repeated;
+    if (twice != keys_.end()) repeated = *std::next(twice);
+    keys_.erase(first, keys_.end());
+    begins_.pop_back();
+    return repeated;
   }
 
  private:
-  static constexpr std::size_t kFew = 8;
-  std::vector<std::string> few_;
-  std::unordered_set<std::string> many_;
+  std::vector<Key> keys_;
+  std::vector<std::size_t> begins_;
+};
+
+// Where a position of the text that is read was in the text as given, which lacks some bytes of it.
+class Positions {
+ public:
+  // Positions come in rising order.
+  void add_byte_before(std::size_t position) { added_before_.push_back(position); }
+
+  [[nodiscard]] std::size_t original(std::size_t position) const {
+    const auto later = std::ranges::upper_bound(added_before_, position);
+    return position - static_cast<std::size_t>(later - added_before_.begin());
+  }
+
+ private:
+  std::vector<std::size_t> added_before_;
 };
 
 // nlohmann's SAX events, checked and handed on. It calls back with `false` to stop; the reason
 // waits in error_.
 class Adapter final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Adapter(JsonHandler& handler, const JsonLimits& limits, DuplicateKeys duplicates)
-      : handler_(handler), limits_(limits), duplicates_(duplicates) {}
+  Adapter(std::string_view text, JsonHandler& handler, const JsonLimits& limits,
+          DuplicateKeys duplicates)
+      : text_(text), handler_(handler), limits_(limits), duplicates_(duplicates) {}
 
   bool null() override { return take(handler_.on_null()); }
   bool boolean(bool value) override { return take(handler_.on_bool(value)); }
@@ -59,13 +90,12 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
     return take(fail(ErrorCode::kInternal, "binary value in JSON text"));
   }
   bool start_object(std::size_t /*elements*/) override {
-    keys_.emplace_back();
+    keys_.begin_object();
     return enter() && take(handler_.on_begin_object());
   }
   bool end_object() override {
-    keys_.pop_back();
     --depth_;
-    return take(handler_.on_end_object());
+    return check_keys() && take(handler_.on_end_object());
   }
   bool start_array(std::size_t /*elements*/) override {
     return enter() && take(handler_.on_begin_array());
@@ -75,28 +105,36 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
     return take(handler_.on_end_array());
   }
   bool key(string_t& value) override {
-    if (duplicates_ == DuplicateKeys::kReject && !keys_.back().insert(value)) {
-      return take(fail(ErrorCode::kCorrupt, fmt::format("duplicate key {}", quote(value)),
-                       "write each key once"));
-    }
+    if (duplicates_ == DuplicateKeys::kReject) keys_.add(lasting(value), reached_);
     return take(handler_.on_key(std::move(value)));
   }
-  bool parse_error(std::size_t position, const std::string& /*token*/,
+  bool parse_error(std::size_t read, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) override {
-    error_ = Error{ErrorCode::kCorrupt,
-                   fmt::format("not valid JSON at byte {}: {}", position, reason(error.what()))};
-    positioned_ = true;
+    is_syntax_error_ = true;
+    return stop({ErrorCode::kCorrupt, reason(error.what())}, read == 0 ? 0 : read - 1);
+  }
+
+  // The bytes that the lexer has taken so far, which nlohmann's events do not tell.
+  std::size_t& reached() { return reached_; }
+
+  // What ended the reading, and where: in the text that `positions` tells of.
+  Error error(const Positions& positions) {
+    const std::size_t position = positions.original(error_at_);
+    error_.message = is_syntax_error_
+                         ? fmt::format("not valid JSON at byte {}: {}", position, error_.message)
+                         : fmt::format("{} (JSON read up to byte {})", error_.message, position);
+    return std::move(error_);
+  }
+
+ private:
+  bool stop(Error error, std::size_t position) {
+    error_ = std::move(error);
+    error_at_ = position;
     return false;
   }
 
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-  // Whether the error's message says where in the text it is.
-  [[nodiscard]] bool names_position() const { return positioned_; }
-
- private:
   bool take(Status status) {
-    if (!status) error_ = std::move(status).error();
-    return status.has_value();
+    return status.has_value() || stop(std::move(status).error(), reached_);
   }
 
   bool enter() {
@@ -105,29 +143,52 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
                      fmt::format("JSON is nested deeper than {} levels", limits_.max_depth)));
   }
 
-  // nlohmann's own words after its "[json.exception...] parse error at line 1, column 2: " prefix,
-  // with whatever it quotes of the text made printable.
+  bool check_keys() {
+    const std::optional<KeyStack::Key> repeated = keys_.end_object();
+    if (!repeated) return true;
+    return stop({ErrorCode::kCorrupt, fmt::format("duplicate key {}", quote(repeated->name)),
+                 "write each key once"},
+                repeated->position);
+  }
+
+  // `key`, whose closing quote was read just now, as a view that lasts: of the text, where the key
+  // nearly always stands as it is, else of a copy.
+  std::string_view lasting(const std::string& key) {
+    if (const std::size_t end = reached_ - 1; end > key.size()) {
+      const std::string_view written = text_.substr(end - key.size(), key.size());
+      if (written == key) return written;
+    }
+    return escaped_.emplace_back(key);
+  }
+
+  // nlohmann's own words without the "[json.exception...] parse error at line 1, column 2: " in
+  // front, with whatever they quote of the text made printable.
   static std::string reason(std::string_view what) {
-    if (const auto at = what.find(": "); at != std::string_view::npos) what.remove_prefix(at + 2);
+    if (const auto at = what.find("] "); at != std::string_view::npos) what.remove_prefix(at + 2);
+    if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
     return printable(what, 160);
   }
 
+  const std::string_view text_;
   JsonHandler& handler_;
   const JsonLimits& limits_;
   const DuplicateKeys duplicates_;
+  std::size_t reached_ = 0;
   std::size_t depth_ = 0;
-  std::vector<KeySet> keys_;
-  std::optional<Error> error_;
-  bool positioned_ = false;
+  KeyStack keys_;
+  std::deque<std::string> escaped_;
+  Error error_;
+  std::size_t error_at_ = 0;
+  bool is_syntax_error_ = false;
 };
 
-constexpr bool is_json_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-// What nlohmann accepts and the format does not: a byte order mark in front, and NUL (where it
-// takes the text to end).
-Status check_edges(std::string_view text) {
+// The size, and what nlohmann accepts and the format does not: a byte order mark in front, and NUL
+// (where it takes the text to end).
+Status check_text(std::string_view text, const JsonLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return fail(ErrorCode::kLimit, fmt::format("JSON text of {} bytes, the limit is {}",
+                                               text.size(), limits.max_bytes));
+  }
   if (text.starts_with("\xEF\xBB\xBF")) {
     return fail(ErrorCode::kCorrupt, "not valid JSON at byte 0: it starts with a byte order mark");
   }
@@ -189,33 +250,47 @@ class TreeBuilder final : public JsonHandler {
   JsonValue root_;
 };
 
-// `text` with Python's NaN, Infinity and -Infinity replaced by null; empty when there is none.
-// Positions in errors after a replacement are those of the replaced text.
-std::optional<std::string> without_non_finite(std::string_view text) {
-  std::string out;
-  std::size_t copied = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (in_string && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      in_string = !in_string;
-    } else if (!in_string) {
-      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-        if (!text.substr(i).starts_with(word)) continue;
-        out.append(text.substr(copied, i - copied)).append("null");
-        i += word.size() - 1;
-        copied = i + 1;
-        break;
+// A text with Python's NaN, Infinity and -Infinity replaced by null, padded with spaces to the same
+// length where that is possible: a NaN makes the text one byte longer.
+class FiniteText {
+ public:
+  explicit FiniteText(std::string_view text) {
+    std::size_t copied = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (in_string && text[i] == '\\') {
+        ++i;
+      } else if (text[i] == '"') {
+        in_string = !in_string;
+      } else if (const std::size_t length = in_string ? 0 : word_at(text.substr(i)); length > 0) {
+        text_.append(text.substr(copied, i - copied)).append("null");
+        if (length < 4) positions_.add_byte_before(text_.size());
+        if (length > 4) text_.append(length - 4, ' ');
+        copied = i + length;
+        i = copied - 1;
       }
     }
+    text_.append(text.substr(copied));
   }
-  if (copied == 0) return std::nullopt;
-  return out.append(text.substr(copied));
-}
 
-// Walks over the text and tells where it is, which nlohmann's events do not.
-class TrackingIterator {
+  [[nodiscard]] std::string_view text() const { return text_; }
+
+  [[nodiscard]] const Positions& positions() const { return positions_; }
+
+ private:
+  static std::size_t word_at(std::string_view text) {
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (text.starts_with(word)) return word.size();
+    }
+    return 0;
+  }
+
+  std::string text_;
+  Positions positions_;
+};
+
+// Walks over the text and counts.
+class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -223,47 +298,40 @@ class TrackingIterator {
   using pointer = const char*;
   using reference = const char&;
 
-  TrackingIterator(const char* at, const char** reached) : at_(at), reached_(reached) {}
+  CountingIterator(const char* at, std::size_t& count) : at_(at), count_(&count) {}
   reference operator*() const { return *at_; }
-  TrackingIterator& operator++() {
-    *reached_ = ++at_;
+  CountingIterator& operator++() {
+    ++at_;
+    ++*count_;
     return *this;
   }
-  friend bool operator==(const TrackingIterator& a, const TrackingIterator& b) {
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
     return a.at_ == b.at_;
   }
-  friend bool operator!=(const TrackingIterator& a, const TrackingIterator& b) { return !(a == b); }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
 
  private:
   const char* at_;
-  const char** reached_;
+  std::size_t* count_;
 };
 
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+Status read_text(std::string_view text, Adapter& adapter, const Positions& positions) {
+  std::size_t& reached = adapter.reached();
+  if (nlohmann::json::sax_parse(CountingIterator(text.data(), reached),
+                                CountingIterator(text.data() + text.size(), reached), &adapter)) {
+    return {};
+  }
+  return tl::make_unexpected(adapter.error(positions));
 }
 
 }  // namespace
 
 Status read_json(std::span<const std::byte> bytes, JsonHandler& handler, const JsonLimits& limits,
                  DuplicateKeys duplicates) {
-  const std::string_view text = as_text(bytes);
-  if (text.size() > limits.max_bytes) {
-    return fail(ErrorCode::kLimit, fmt::format("JSON text of {} bytes, the limit is {}",
-                                               text.size(), limits.max_bytes));
-  }
-  GRIDSCOPE_CHECK(check_edges(text));
-  Adapter adapter(handler, limits, duplicates);
-  const char* reached = text.data();
-  const bool read =
-      nlohmann::json::sax_parse(TrackingIterator(text.data(), &reached),
-                                TrackingIterator(text.data() + text.size(), &reached), &adapter);
-  if (read) return {};
-  Error error = adapter.error().value_or(Error{ErrorCode::kCorrupt, "not valid JSON"});
-  if (!adapter.names_position()) {
-    error.message += fmt::format(" (JSON read up to byte {})", reached - text.data());
-  }
-  return tl::make_unexpected(std::move(error));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  GRIDSCOPE_CHECK(check_text(text, limits));
+  Adapter adapter(text, handler, limits, duplicates);
+  return read_text(text, adapter, {});
 }
 
 const JsonValue* JsonValue::find(std::string_view key) const {
@@ -276,10 +344,11 @@ const JsonValue* JsonValue::find(std::string_view key) const {
 }
 
 Result<JsonValue> parse_json(std::string_view text, const JsonLimits& limits) {
-  const std::optional<std::string> cleaned = without_non_finite(text);
-  if (cleaned) text = *cleaned;
+  GRIDSCOPE_CHECK(check_text(text, limits));
+  const FiniteText finite(text);
   TreeBuilder builder;
-  GRIDSCOPE_CHECK(read_json(std::as_bytes(std::span(text)), builder, limits));
+  Adapter adapter(finite.text(), builder, limits, DuplicateKeys::kReject);
+  GRIDSCOPE_CHECK(read_text(finite.text(), adapter, finite.positions()));
   return builder.take();
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -51,6 +52,17 @@ class Run {
   std::optional<Failure> first_;
 };
 
+// Starts up to `count` helpers; a machine that has no more threads to give gets by with fewer.
+std::vector<std::jthread> start_helpers(std::size_t count, Run& run) {
+  std::vector<std::jthread> helpers;
+  try {
+    while (helpers.size() < count) helpers.emplace_back([&run] { run.work(); });
+  } catch (const std::system_error&) {
+    return helpers;
+  }
+  return helpers;
+}
+
 }  // namespace
 
 Status parallel_chunks(std::size_t n, std::size_t threads,
@@ -58,9 +70,8 @@ Status parallel_chunks(std::size_t n, std::size_t threads,
                        const std::stop_token& stop) {
   Run run(n, body, stop);
   {
-    std::vector<std::jthread> workers;
-    const std::size_t helpers = std::min(n, threads);
-    for (std::size_t t = 1; t < helpers; ++t) workers.emplace_back([&run] { run.work(); });
+    const std::vector<std::jthread> helpers =
+        n == 0 ? std::vector<std::jthread>() : start_helpers(std::min(n, threads) - 1, run);
     run.work();
   }
   return run.outcome();

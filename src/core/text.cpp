@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace gridscope {
@@ -34,16 +35,40 @@ std::size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
-// C0 and C1 controls, DEL, and the marks that reorder or hide text on a terminal.
-bool is_unprintable(std::string_view sequence) {
+struct CodePoints {
+  char32_t first;
+  char32_t last;
+};
+
+// What moves the cursor, reorders text or does not show at all.
+constexpr std::array kUnprintable = std::to_array<CodePoints>({
+    {0x00, 0x1F},        // C0 controls
+    {0x7F, 0x9F},        // DEL and the C1 controls
+    {0xAD, 0xAD},        // soft hyphen
+    {0x61C, 0x61C},      // Arabic letter mark
+    {0x180E, 0x180E},    // Mongolian vowel separator
+    {0x200B, 0x200F},    // zero width space to right-to-left mark
+    {0x2028, 0x202E},    // line and paragraph separator, embeddings and overrides
+    {0x2060, 0x206F},    // word joiner, isolates, deprecated format characters
+    {0xFEFF, 0xFEFF},    // byte order mark
+    {0xFFF9, 0xFFFB},    // interlinear annotation
+    {0xE0000, 0xE007F},  // tags
+});
+
+// The code point of a well-formed sequence.
+char32_t decode(std::string_view sequence) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
-  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
-  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
-  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
-  const bool bidi =
-      byte(1) == 0x80 && byte(2) >= 0x8B && byte(2) <= 0xAE && !(byte(2) >= 0x90 && byte(2) < 0xA8);
-  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF;
-  return bidi || isolates;
+  if (sequence.size() == 1) return byte(0);
+  char32_t code = byte(0) & (0x7FU >> sequence.size());
+  for (std::size_t i = 1; i < sequence.size(); ++i) code = (code << 6) | (byte(i) & 0x3FU);
+  return code;
+}
+
+bool is_unprintable(std::string_view sequence) {
+  const char32_t code = decode(sequence);
+  return std::ranges::any_of(kUnprintable, [&](const CodePoints& range) {
+    return range.first <= code && code <= range.last;
+  });
 }
 
 }  // namespace
@@ -55,8 +80,9 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
     const std::string_view sequence = text.substr(0, length == 0 ? 1 : length);
     std::string piece;
     if (length == 0 || is_unprintable(sequence)) {
-      for (const char c : sequence)
+      for (const char c : sequence) {
         piece += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+      }
     } else {
       piece = sequence;
     }
@@ -101,13 +127,14 @@ std::string format_bytes(std::uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, unit >= 2 ? 3 : 1, kUnits[unit]);
 }
 
-bool is_valid_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_sequence(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
+std::size_t valid_utf8_prefix(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t length = utf8_sequence(rest);
+    if (length == 0) break;
+    rest.remove_prefix(length);
   }
-  return true;
+  return text.size() - rest.size();
 }
 
 }  // namespace gridscope

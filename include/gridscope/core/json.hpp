@@ -2,9 +2,9 @@
 
 // Strict JSON reading for text that strangers wrote. Two ways in: events for large documents
 // (headers, indexes) and a small document tree for configurations. Both refuse what nlohmann_json
-// lets pass: duplicate keys, anything after the value, a byte order mark, NUL bytes, and integers
-// that do not fit 64 bits (which would silently become floating point). Every error names the byte
-// position.
+// lets pass: duplicate keys, a byte order mark and NUL bytes. An integer that does not fit 64 bits
+// is never taken for one: it comes as a real number, as written. Every error names the byte
+// position, counted from 0.
 
 #include <cstddef>
 #include <cstdint>
@@ -46,8 +46,9 @@ class JsonHandler {
   [[nodiscard]] virtual Status on_end_array() = 0;
 };
 
-// Reads one JSON text of UTF-8. Duplicate keys within one object are refused unless `duplicates`
-// says that the handler looks for them itself. Errors: kCorrupt (with the byte position), kLimit.
+// Reads one JSON text of UTF-8. Duplicate keys within one object are refused when the object ends,
+// at the latest, unless `duplicates` says that the handler looks for them itself. Errors: kCorrupt
+// (with the byte position), kLimit.
 [[nodiscard]] Status read_json(std::span<const std::byte> text, JsonHandler& handler,
                                const JsonLimits& limits = {},
                                DuplicateKeys duplicates = DuplicateKeys::kReject);

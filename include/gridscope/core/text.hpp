@@ -2,6 +2,7 @@
 
 // Text for people: foreign strings made safe for a terminal, figures with units.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,11 @@ namespace gridscope {
 // A byte count in the largest unit that keeps it above one: "512 B", "128.0 KiB", "4.375 GiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 
-[[nodiscard]] bool is_valid_utf8(std::string_view text);
+// Bytes up to the first that is not well-formed UTF-8; all of them when there is none.
+[[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text);
+
+[[nodiscard]] inline bool is_valid_utf8(std::string_view text) {
+  return valid_utf8_prefix(text) == text.size();
+}
 
 }  // namespace gridscope
