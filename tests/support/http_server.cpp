@@ -207,9 +207,9 @@ struct HttpServer::State {
   void serve(Stream& stream, int socket);
   // Both return whether the connection goes on.
   bool answer(Stream& stream, int socket, const HttpRequest& request);
-  bool send(Stream& stream, int socket, std::string_view bytes, const Fault& fault,
+  bool send(Stream& stream, int socket, std::string_view bytes, const HttpFault& fault,
             std::uint64_t& sent);
-  bool strike(Stream& stream, int socket, const Fault& fault);
+  bool strike(Stream& stream, int socket, const HttpFault& fault);
   bool wait(milliseconds duration);
 };
 
@@ -283,8 +283,8 @@ bool HttpServer::State::answer(Stream& stream, int socket, const HttpRequest& re
     return false;
   }
   const std::string head = response_head(reply);
-  Fault fault = reply.fault;
-  if (fault.from == FaultFrom::kBody) fault.after += head.size();
+  HttpFault fault = reply.fault;
+  if (fault.from == HttpFault::From::kBody) fault.after += head.size();
   const bool chunked = reply.framing == HttpReply::Framing::kChunked;
   const std::string framed = chunked ? in_one_chunk(reply.body) : std::string();
   std::string_view body = chunked ? framed : reply.body;
@@ -295,34 +295,34 @@ bool HttpServer::State::answer(Stream& stream, int socket, const HttpRequest& re
          !same_name(request.field("Connection"), "close");
 }
 
-bool HttpServer::State::send(Stream& stream, int socket, std::string_view bytes, const Fault& fault,
-                             std::uint64_t& sent) {
+bool HttpServer::State::send(Stream& stream, int socket, std::string_view bytes,
+                             const HttpFault& fault, std::uint64_t& sent) {
   // Strikes before the byte at `after`, wherever that byte lies: in the head or in the body.
-  const bool strikes =
-      fault.kind != FaultKind::kNone && sent <= fault.after && fault.after < sent + bytes.size();
+  const bool strikes = fault.kind != HttpFault::Kind::kNone && sent <= fault.after &&
+                       fault.after < sent + bytes.size();
   const std::size_t before = strikes ? fault.after - sent : bytes.size();
   sent += bytes.size();
   if (!stream.write(bytes.substr(0, before))) return false;
   return !strikes || (strike(stream, socket, fault) && stream.write(bytes.substr(before)));
 }
 
-bool HttpServer::State::strike(Stream& stream, int socket, const Fault& fault) {
+bool HttpServer::State::strike(Stream& stream, int socket, const HttpFault& fault) {
   switch (fault.kind) {
-    case FaultKind::kPause:
+    case HttpFault::Kind::kPause:
       return wait(fault.pause);
-    case FaultKind::kStall: {
+    case HttpFault::Kind::kStall: {
       std::array<char, 1024> ignored{};
       while (stream.read(ignored) > 0) {
       }
       return false;
     }
-    case FaultKind::kReset: {
+    case HttpFault::Kind::kReset: {
       const linger at_once{.l_onoff = 1, .l_linger = 0};
       ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
       return false;
     }
-    case FaultKind::kDrop:
-    case FaultKind::kNone:
+    case HttpFault::Kind::kDrop:
+    case HttpFault::Kind::kNone:
       break;
   }
   return false;

@@ -41,21 +41,20 @@ struct HttpRequest {
   [[nodiscard]] std::string range() const { return field("Range"); }
 };
 
-enum class FaultKind : std::uint8_t {
-  kNone,
-  kDrop,   // close the connection in good order
-  kReset,  // close it with a TCP reset
-  kStall,  // send nothing more until the client goes away
-  kPause,  // send nothing for `pause`, then go on
-};
+struct HttpFault {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kDrop,   // close the connection in good order
+    kReset,  // close it with a TCP reset
+    kStall,  // send nothing more until the client goes away
+    kPause,  // send nothing for `pause`, then go on
+  };
+  // Where `after` starts to count.
+  enum class From : std::uint8_t { kBody, kResponse };
 
-// Where `after` starts to count.
-enum class FaultFrom : std::uint8_t { kBody, kResponse };
-
-struct Fault {
-  FaultKind kind = FaultKind::kNone;
-  std::uint64_t after = 0;  // bytes that still go out
-  FaultFrom from = FaultFrom::kBody;
+  Kind kind = Kind::kNone;
+  std::uint64_t after = 0;  // bytes that still go out; nothing happens when the response is shorter
+  From from = From::kBody;
   std::chrono::milliseconds pause{0};
 };
 
@@ -68,7 +67,7 @@ struct HttpReply {
   enum class Framing : std::uint8_t { kLength, kChunked, kUntilClose } framing = Framing::kLength;
   // Not empty: these bytes are sent instead of a response and the connection is closed.
   std::string raw = {};
-  Fault fault = {};
+  HttpFault fault = {};
   std::chrono::milliseconds delay{0};  // before the first byte
 };
 

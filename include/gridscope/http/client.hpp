@@ -3,12 +3,15 @@
 // Transport plus patience: retries with waits, bounded bodies, and ranges that are checked byte for
 // byte. Redirects come back to the caller as what they are, since what follows depends on who asks.
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "gridscope/core/clock.hpp"
 #include "gridscope/core/observer.hpp"
@@ -28,12 +31,13 @@ struct Document {
   std::string body;
 };
 
-// What came of asking for a range. Exactly one of three: the bytes, a redirect, or another status.
+// What came of asking for a range. Exactly one of three: the bytes, a redirect, or another status
+// (416 only for an empty file of unknown size, with total = 0).
 struct RangeReply {
   ResponseHead head;
   std::uint64_t received = 0;  // bytes written to `into`; all that was asked for, unless
                                // the file ends earlier
-  std::optional<std::uint64_t> total = {};  // the file's size, when the response told it
+  std::optional<std::uint64_t> total = {};  // the file's size, when known
   bool range_ignored = false;               // answered 200 with the whole file; its start was taken
   std::string body = {};  // of a response that is neither 2xx nor redirect, cut short
 
@@ -45,7 +49,8 @@ struct RangeQuery {
   std::vector<Header> headers = {};
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> size = {};  // of the file, when known: replies are held against it
-  std::string etag = {};                   // of the file, when known: another one gives kChanged
+  // Of the file, when known and as this very server tells it: another one gives kChanged.
+  std::string etag = {};
 };
 
 // Thread-safe. All references must outlive the client.
@@ -59,9 +64,9 @@ class Client {
   Client(Transport& transport, Clock& clock, Observer& observer, Options options)
       : transport_(transport), clock_(clock), observer_(observer), options_(std::move(options)) {}
 
-  // Sends and retries what is transient. Any final status is returned, not only 2xx, with up to
-  // `max_bytes` of body. Always asks for identity encoding.
-  // Errors: those of the transport; kLimit for a body beyond max_bytes.
+  // Sends and retries what is transient, whatever the method. Any final status is returned, not
+  // only 2xx. Always asks for identity encoding. Errors: those of the transport; for 2xx, kLimit
+  // for a body beyond max_bytes and kUnsupported for an encoded one (other bodies are cut short).
   [[nodiscard]] Result<Document> fetch(const Request& request, std::uint64_t max_bytes);
 
   // Asks for [offset, offset + into.size()) with one Range and fills `into`. Checks status,
@@ -77,6 +82,13 @@ class Client {
   [[nodiscard]] const std::stop_token& stop() const { return options_.stop; }
 
  private:
+  class RangeSink;
+  [[nodiscard]] Result<RangeReply> read_attempts(const Request& request, RangeSink& sink);
+  [[nodiscard]] Result<ResponseHead> send_once(const Request& request, BodySink& sink);
+  // Announces the next try and waits for its time.
+  [[nodiscard]] Status pause(const Request& request, const Result<ResponseHead>& failed,
+                             int attempt);
+
   Transport& transport_;
   Clock& clock_;
   Observer& observer_;

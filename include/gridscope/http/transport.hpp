@@ -4,10 +4,9 @@
 // followed, nothing is retried, no credential is added. Those are decisions of the layers above,
 // where they can be seen and tested.
 
-#include <chrono>
 #include <cstddef>
-#include <memory>
-#include <optional>
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -23,6 +22,9 @@ struct Header {
   std::string name;
   std::string value;
 };
+
+// Equal but for the case of ASCII letters, as header names and tokens compare.
+[[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b);
 
 // Response headers in order of arrival; names compare without case.
 class Headers {
@@ -77,23 +79,10 @@ class Transport {
   // Returns once the response has ended, whatever its status.
   // Errors: kUnavailable (no connection, reset, ended early), kTimeout (stalled), kPermission (TLS
   // verification, proxy authentication), kCorrupt (no HTTP), kLimit (headers too long), kCancelled,
-  // and those of the sink. Messages carry no query string and no header value.
+  // kInvalidArgument (a request header with a line break), and those of the sink. Messages carry no
+  // query string and no header value.
   [[nodiscard]] virtual Result<ResponseHead> send(const Request& request, BodySink& sink,
                                                   const std::stop_token& stop) = 0;
 };
-
-struct TransportOptions {
-  std::size_t connections_per_host = 16;
-  std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds stall_timeout{10'000};  // without a single byte
-  std::string proxy = {};    // empty: http_proxy, https_proxy, no_proxy apply
-  std::string ca_file = {};  // empty: the system's certificates
-  std::string user_agent = {};
-};
-
-// The libcurl back end: one multi handle on one thread, connections kept and shared.
-// Errors: kInternal when libcurl cannot start.
-[[nodiscard]] Result<std::unique_ptr<Transport>> make_curl_transport(
-    const TransportOptions& options);
 
 }  // namespace gridscope::http
