@@ -1,0 +1,81 @@
+# Two commands do everything on a fresh Debian 12, as root or with sudo: `make run`, `make test`.
+
+RELEASE     := build/release
+CHECKPOINTS := build/checkpoints
+FIXTURES    := fixtures/gemma-4
+PREFIX      ?= /usr/local
+JOBS        ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+# Labels whose tests run threads against each other.
+TSAN_LABELS := core|io|http|store|model|app
+
+BUILD := cmake --build --parallel $(JOBS) --preset
+CTEST := ctest --output-on-failure --parallel $(JOBS)
+
+.PHONY: help run test bench fuzz check format-check tidy asan tsan venv install clean
+.DEFAULT_GOAL := help
+
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: ## install what is missing, build, inspect the fixtures (offline)
+	.ci/packages install build test
+	cmake --preset release
+	$(BUILD) release --target gridscope sparse_checkpoint
+	$(RELEASE)/tests/support/sparse_checkpoint $(FIXTURES)/E2B-bf16 $(FIXTURES)/E2B-w4a16 $(CHECKPOINTS)
+	$(RELEASE)/src/cli/gridscope inspect $(CHECKPOINTS)/E2B-bf16
+	$(RELEASE)/src/cli/gridscope inspect $(CHECKPOINTS)/E2B-w4a16
+
+test: ## install what is missing, build, run the whole default test suite
+	.ci/packages install build test
+	cmake --preset release
+	$(BUILD) release
+	$(CTEST) --test-dir $(RELEASE) --label-exclude perf
+
+bench: ## print the speed figures with their goals
+	.ci/packages install build test
+	cmake --preset release
+	$(BUILD) release --target gridscope gridscope_bench
+	$(RELEASE)/tests/bench/gridscope_bench $(BENCH_ARGUMENTS)
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
+	.ci/packages install build test fuzz
+	cmake --preset fuzz
+	$(BUILD) fuzz --target fuzzers
+	tests/fuzz/run.sh build/fuzz/tests/fuzz $(FUZZ_SECONDS)
+
+check: format-check tidy asan tsan ## formatting, clang-tidy, tests under the sanitizers
+
+format-check:
+	.ci/packages install check
+	find include src tests -name '*.[ch]pp' -print0 | xargs -0 clang-format-19 --dry-run --Werror
+
+tidy:
+	.ci/packages install build test check
+	cmake --preset tidy
+	$(BUILD) tidy --target gridscope
+
+asan:
+	.ci/packages install build test
+	cmake --preset asan
+	$(BUILD) asan
+	$(CTEST) --test-dir build/asan --label-exclude 'perf|conformance'
+
+tsan:
+	.ci/packages install build test
+	cmake --preset tsan
+	$(BUILD) tsan
+	$(CTEST) --test-dir build/tsan --label-regex '$(TSAN_LABELS)' --label-exclude 'perf|conformance'
+
+venv: ## fetch the reference libraries from PyPI, for the conformance tests
+	.ci/packages install conformance
+	tests/conformance/make_venv.sh build/venv
+
+install: ## install the release build below PREFIX (/usr/local)
+	.ci/packages install build test
+	cmake --preset release
+	$(BUILD) release
+	cmake --install $(RELEASE) --prefix $(PREFIX)
+
+clean: ## remove everything that was built
+	rm -rf build
