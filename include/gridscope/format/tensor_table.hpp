@@ -2,8 +2,10 @@
 
 // What every container format is read into: names, types, shapes and where the bytes lie.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,5 +43,8 @@ struct TensorTable {
 // Bytes that `elements` of a type occupy. Empty on overflow, when they do not end on a byte, or
 // when they are no whole number of blocks.
 [[nodiscard]] std::optional<std::uint64_t> storage_bytes(Dtype dtype, std::uint64_t elements);
+
+// The position of the first name that was there before, or empty when all differ. O(n log n).
+[[nodiscard]] std::optional<std::size_t> find_repeated(std::span<const std::string_view> names);
 
 }  // namespace gridscope::format
