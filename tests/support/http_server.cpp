@@ -66,16 +66,19 @@ std::string_view reason_phrase(int status) {
 // Bytes of a connection that were read but not yet used.
 class RequestReader {
  public:
-  explicit RequestReader(Stream& stream) : stream_(stream) {}
+  RequestReader(Stream& stream, milliseconds upload_pause)
+      : stream_(stream), upload_pause_(upload_pause) {}
 
   // The next request, or empty when the client is gone.
   std::optional<HttpRequest> next() {
     while (pending_.find("\r\n\r\n") == std::string::npos) {
-      if (!read_more()) return std::nullopt;
+      constexpr char kTlsHandshake = 0x16;
+      if (!read_more() || pending_.front() == kTlsHandshake) return std::nullopt;
     }
     HttpRequest request = parse_head(take(pending_.find("\r\n\r\n") + 4));
     const std::uint64_t length = parse_number(request.field("Content-Length")).value_or(0);
     while (pending_.size() < length) {
+      std::this_thread::sleep_for(upload_pause_);
       if (!read_more()) return std::nullopt;
     }
     request.body = take(length);
@@ -115,6 +118,7 @@ class RequestReader {
   }
 
   Stream& stream_;
+  milliseconds upload_pause_;
   std::string pending_;
 };
 
@@ -215,6 +219,11 @@ struct HttpServer::State {
 
 void HttpServer::State::listen_on_loopback() {
   listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (options.upload_pause > milliseconds::zero()) {
+    // Else the kernel would take megabytes at once, and the client see no slowness.
+    const int small = 64 * 1024;
+    ::setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+  }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -262,7 +271,7 @@ void HttpServer::State::serve_socket(int socket) {
 }
 
 void HttpServer::State::serve(Stream& stream, int socket) {
-  RequestReader reader(stream);
+  RequestReader reader(stream, options.upload_pause);
   while (const std::optional<HttpRequest> request = reader.next()) {
     {
       const std::scoped_lock lock(mutex);
