@@ -111,6 +111,15 @@ class DocumentSink final : public BodySink {
   std::string body_;
 };
 
+// The size of the file in a 416, "bytes */N".
+std::optional<std::uint64_t> refused_total(const Headers& headers) {
+  const std::string* value = headers.find("Content-Range");
+  if (value == nullptr) return std::nullopt;
+  const Result<ContentRange> range = parse_content_range(*value);
+  if (!range) return std::nullopt;
+  return range->total;
+}
+
 // The response is whole although no length was given.
 bool is_chunked(const Headers& headers) {
   const std::string* coding = headers.find("Transfer-Encoding");
@@ -194,22 +203,19 @@ class Client::RangeSink final : public BodySink {
             .body = std::move(body_)};
   }
 
-  // What a 416 means in the end.
+  // What a 416 means in the end: the file is empty, it is another one, or somebody is wrong.
   [[nodiscard]] Result<RangeReply> take_refusal() {
-    const std::string* value = head_.headers.find("Content-Range");
-    const auto range = value == nullptr ? Result<ContentRange>() : parse_content_range(*value);
-    const auto total = range ? range->total : std::nullopt;
-    if (!size_ && total == 0U && offset_ == 0)
-      return RangeReply{.head = std::move(head_), .total = 0};
-    const std::string told =
-        total ? fmt::format("it says that the file has {} bytes", *total) : "it tells no size";
-    const std::string known = size_ ? fmt::format(" of {}", *size_) : "";
-    const ErrorCode code = !total                      ? ErrorCode::kCorrupt
-                           : size_ && *total != *size_ ? ErrorCode::kChanged
-                           : *total <= position_       ? ErrorCode::kInvalidArgument
-                                                       : ErrorCode::kCorrupt;
-    return fail(code, fmt::format("the server refused bytes {}-{}{} with status 416; {}", position_,
-                                  end_ - 1, known, told));
+    const auto total = refused_total(head_.headers);
+    if (!size_ && total == 0U && offset_ == 0) {
+      return RangeReply{.head = std::move(head_), .total = total};
+    }
+    ErrorCode code = ErrorCode::kCorrupt;
+    if (total && size_ && *total != *size_) code = ErrorCode::kChanged;
+    if (total && !size_ && *total <= position_) code = ErrorCode::kInvalidArgument;
+    return fail(code, fmt::format("the server refused bytes {}-{}{} with status 416 and {}",
+                                  position_, end_ - 1, size_ ? fmt::format(" of {}", *size_) : "",
+                                  total ? fmt::format("gives the file {} bytes", *total)
+                                        : "does not say how long the file is"));
   }
 
  private:
