@@ -43,16 +43,19 @@ class Context {
   [[nodiscard]] static Result<std::unique_ptr<Context>> make(Settings settings, Observer& observer,
                                                              std::stop_token stop = {});
 
+  // As given, with the cache directory filled in.
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const store::HubSettings& hub() const { return hub_; }
   [[nodiscard]] ReadCounter& observer() { return counter_; }
   [[nodiscard]] Clock& clock() { return clock_; }
-  [[nodiscard]] io::RangeCache* cache() { return cache_.get(); }  // null with Cache::kBypass
+  // Null with Cache::kBypass, and when there is no home to keep it in.
+  [[nodiscard]] io::RangeCache* cache() { return cache_.get(); }
   [[nodiscard]] http::Client& client() { return *client_; }
   [[nodiscard]] const std::stop_token& stop() const { return stop_; }
 
  private:
   Context(Settings settings, Observer& observer, std::stop_token stop);
+  [[nodiscard]] Status open_cache();
 
   Settings settings_;
   store::HubSettings hub_;

@@ -1,0 +1,64 @@
+#pragma once
+
+// Standard error: warnings, details, one line of progress, and the error at the end.
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "gridscope/core/clock.hpp"
+#include "gridscope/core/observer.hpp"
+#include "gridscope/core/result.hpp"
+
+namespace gridscope::cli {
+
+enum class Color : std::uint8_t { kPlain, kColored };
+enum class ProgressLine : std::uint8_t { kHidden, kShown };
+enum class Details : std::uint8_t { kHidden, kShown };
+
+struct ConsoleOptions {
+  int descriptor = 2;
+  Color color = Color::kPlain;
+  ProgressLine progress = ProgressLine::kHidden;
+  Details details = Details::kHidden;
+};
+
+// Thread-safe. Every line starts with "gridscope: ". Foreign strings are made printable.
+class ConsoleObserver final : public Observer {
+ public:
+  ConsoleObserver(const ConsoleOptions& options, const Clock& clock);
+
+  // A warning is shown once, however often it is reported. Progress is drawn after half a second
+  // and then at most ten times a second.
+  void on_event(const Event& event) override;
+
+  // "gridscope: subject: message; remedy".
+  void show_error(std::string_view subject, const Error& error);
+
+  // Wipes the progress line.
+  void finish();
+
+ private:
+  void show(const Warning& warning);
+  void show(const Detail& detail);
+  void show(const RequestSent& request);
+  void show(const RetryScheduled& retry);
+  void show(const Progress& progress);
+  void show(const RangeRead& /*read*/) {}
+  void print_line(std::string_view text);
+  void draw(std::string_view text);
+  void wipe();
+  [[nodiscard]] std::string label(std::string_view text, std::string_view color_code) const;
+
+  ConsoleOptions options_;
+  const Clock& clock_;
+  std::chrono::steady_clock::time_point next_drawing_;
+  std::mutex mutex_;
+  std::set<std::string, std::less<>> warned_;
+  bool drawn_ = false;
+};
+
+}  // namespace gridscope::cli

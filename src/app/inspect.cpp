@@ -1,0 +1,86 @@
+#include "gridscope/app/inspect.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "gridscope/core/text.hpp"
+#include "gridscope/model/checkpoint.hpp"
+#include "gridscope/store/open.hpp"
+#include "gridscope/store/reference.hpp"
+
+namespace gridscope::app {
+namespace {
+
+bool exists_on_disk(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+Status apply_revision(store::ModelReference& reference, const std::string& revision) {
+  if (revision.empty()) return {};
+  if (reference.kind != store::ReferenceKind::kHub) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("a revision is given, but {} is no repository of the Hub",
+                            quote(reference.text)),
+                reference.chosen_from_disk ? "write hf:// before it to mean the Hub"
+                                           : "leave the revision out");
+  }
+  if (!reference.revision.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("two revisions: {} names {}, and {} is given besides",
+                            quote(reference.text), quote(reference.revision), quote(revision)),
+                "give one of them");
+  }
+  reference.revision = revision;
+  return {};
+}
+
+Result<store::ModelReference> resolve(const InspectRequest& request, Context& context) {
+  GRIDSCOPE_TRY(auto reference,
+                store::parse_reference(request.model, {.hub_endpoint = context.hub().endpoint,
+                                                       .exists_on_disk = exists_on_disk}));
+  GRIDSCOPE_CHECK(apply_revision(reference, request.revision));
+  if (reference.chosen_from_disk) {
+    const std::string message =
+        fmt::format("{} exists on disk and is read from there; hf://{} means the Hub",
+                    quote(reference.location), printable(reference.location));
+    context.observer().on_event(Detail{message});
+  }
+  return reference;
+}
+
+// A context may serve several requests: what this one read is the difference.
+ReadTotals since(const ReadTotals& before, const ReadTotals& now) {
+  return {.requests = now.requests - before.requests,
+          .bytes = now.bytes - before.bytes,
+          .cache_hits = now.cache_hits - before.cache_hits};
+}
+
+}  // namespace
+
+Result<analysis::Inspection> inspect(const InspectRequest& request, Context& context) {
+  const auto started = context.clock().now();
+  const ReadTotals before = context.observer().totals();
+  GRIDSCOPE_TRY(const auto reference, resolve(request, context));
+  GRIDSCOPE_TRY(const auto repository,
+                store::open_repository(reference, {.client = &context.client(),
+                                                   .cache = context.cache(),
+                                                   .observer = &context.observer(),
+                                                   .hub = context.hub(),
+                                                   .connections = context.settings().connections}));
+  GRIDSCOPE_TRY(const auto checkpoint,
+                model::load_checkpoint(*repository, context.observer(),
+                                       {.limits = context.settings().limits,
+                                        .connections = context.settings().connections,
+                                        .stop = context.stop()}));
+  GRIDSCOPE_TRY(auto inspection, analysis::inspect(checkpoint, request.options));
+  inspection.reads = since(before, context.observer().totals());
+  inspection.read_seconds = std::chrono::duration<double>(context.clock().now() - started).count();
+  return inspection;
+}
+
+}  // namespace gridscope::app

@@ -1,0 +1,145 @@
+#include "gridscope/cli/run.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "gridscope/cli/arguments.hpp"
+#include "gridscope/cli/console_observer.hpp"
+#include "gridscope/cli/help.hpp"
+#include "gridscope/cli/interruption.hpp"
+#include "gridscope/cli/output.hpp"
+#include "gridscope/cli/parse.hpp"
+#include "gridscope/core/clock.hpp"
+
+namespace gridscope::cli {
+namespace {
+
+constexpr int kWrongUsage = 2;
+constexpr int kNoVerdict = 3;
+
+// A closed standard descriptor would be given to the next file that is opened, and what is meant
+// for the user would land in it. Each is taken by /dev/null, opened so that its use still fails.
+void occupy_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    static_cast<void>(::open("/dev/null", mode | O_CLOEXEC));
+  }
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// Of a terminal that understands more than plain lines.
+bool stderr_is_terminal() {
+  const char* const kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+Color choose_color(std::string_view when) {
+  const bool colored =
+      when == "always" || (when == "auto" && stderr_is_terminal() && !is_set("NO_COLOR"));
+  return colored ? Color::kColored : Color::kPlain;
+}
+
+ConsoleOptions console_options(const Arguments& arguments) {
+  const bool draws = stderr_is_terminal() && !is_set("NO_COLOR") && !arguments.flag("quiet");
+  return {.color = choose_color(arguments.text("color")),
+          .progress = draws ? ProgressLine::kShown : ProgressLine::kHidden,
+          .details = arguments.flag("verbose") ? Details::kShown : Details::kHidden};
+}
+
+int fail_with(ConsoleObserver& console, std::string_view subject, const Error& error) {
+  console.show_error(subject, error);
+  return exit_code(error.code);
+}
+
+int print(std::string_view text, ConsoleObserver& console) {
+  const Status written = write_all(STDOUT_FILENO, text, {});
+  return written ? 0 : fail_with(console, {}, written.error());
+}
+
+Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output& output) {
+  const Interruption interruption([&](std::string_view signal) {
+    output.discard();
+    console.show_error(arguments.subject(), interrupted_by(signal));
+    ::_exit(kNoVerdict);
+  });
+  const auto result = arguments.verb().run(arguments, {console, interruption.token()});
+  console.finish();
+  const auto written = result ? output.commit(result->text, interruption.token()) : Status{};
+  const bool failed = !result || !written;
+  if (failed && interruption.token().stop_requested()) {
+    return tl::make_unexpected(interrupted_by(interruption.signal_name()));
+  }
+  GRIDSCOPE_CHECK(written);
+  return result.map(&Answer::exit_code);
+}
+
+int execute(const Arguments& arguments) {
+  const SystemClock clock;
+  ConsoleObserver console(console_options(arguments), clock);
+  auto output = arguments.given("output") ? Output::open(arguments.text("output"))
+                                          : Result<Output>(Output::standard());
+  if (!output) return fail_with(console, arguments.subject(), output.error());
+  const Result<int> code = answer(arguments, console, *output);
+  return code ? *code : fail_with(console, arguments.subject(), code.error());
+}
+
+Error current_exception_as_error() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {.code = ErrorCode::kLimit,
+            .message = "out of memory",
+            .remedy = "give it more, or lower the limits (--max-...)"};
+  } catch (const std::exception& exception) {
+    return {.message = std::string("internal error: ") + exception.what(),
+            .remedy = "please report it"};
+  } catch (...) {
+    return {.message = "internal error", .remedy = "please report it"};
+  }
+}
+
+}  // namespace
+
+int run(std::span<const char* const> words) {
+  occupy_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);
+  const SystemClock clock;
+  ConsoleObserver console({.color = choose_color("auto")}, clock);
+  if (words.empty()) {
+    static_cast<void>(write_all(STDERR_FILENO, program_help(), {}));
+    return kWrongUsage;
+  }
+  const auto command = parse_command_line(words);
+  if (!command) return fail_with(console, {}, command.error());
+  if (const auto* const help = std::get_if<HelpRequest>(&*command)) {
+    return print(help->verb == nullptr ? program_help() : verb_help(*help->verb), console);
+  }
+  if (std::holds_alternative<VersionRequest>(*command)) return print(version_text(), console);
+  return execute(std::get<Arguments>(*command));
+}
+
+int report_exception() noexcept {
+  constexpr std::string_view kFallback = "gridscope: internal error\n";
+  try {
+    const SystemClock clock;
+    ConsoleObserver({}, clock).show_error({}, current_exception_as_error());
+  } catch (...) {
+    static_cast<void>(::write(STDERR_FILENO, kFallback.data(), kFallback.size()));
+  }
+  return kNoVerdict;
+}
+
+}  // namespace gridscope::cli
