@@ -51,8 +51,8 @@ class Repository {
   [[nodiscard]] virtual Result<std::unique_ptr<io::ByteSource>> open(
       std::string_view path) const = 0;
 
-  // The file that the reference itself names, relative to the repository; empty for a whole
-  // repository.
+  // The file that the reference itself names, relative to the repository (on the Hub also a
+  // folder); empty for a whole repository.
   [[nodiscard]] virtual const std::string& named_file() const = 0;
 };
 

@@ -1,0 +1,43 @@
+#pragma once
+
+// Lists of files: walking a directory, looking names up, keeping a list as text.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gridscope/core/result.hpp"
+#include "gridscope/store/repository.hpp"
+
+namespace gridscope::store {
+
+inline constexpr int kMaxDirectoryDepth = 8;
+inline constexpr std::size_t kMaxListedFiles = 1'000'000;
+
+struct WalkOptions {
+  int depth = kMaxDirectoryDepth;  // 0: the directory alone
+  std::size_t max_files = kMaxListedFiles;
+};
+
+// The regular files below `directory`, symbolic links to files included, sorted by path. Links to
+// directories are not followed, and hidden directories and names that no repository could have are
+// left out. Errors: kNotFound, kPermission, kLimit.
+[[nodiscard]] Result<std::vector<FileEntry>> walk_directory(const std::filesystem::path& directory,
+                                                            const WalkOptions& options = {});
+
+// Sorted by path; of entries of the same path the first stays.
+void sort_files(std::vector<FileEntry>& files);
+
+// Null when there is none. Requires: `files` sorted by path.
+[[nodiscard]] const FileEntry* find_file(const std::vector<FileEntry>& files,
+                                         std::string_view path);
+
+// Whether some file lies in the folder `path`. Requires: `files` sorted by path.
+[[nodiscard]] bool has_folder(const std::vector<FileEntry>& files, std::string_view path);
+
+// A list as text and back, for keeping. Errors: kCorrupt.
+[[nodiscard]] std::string write_file_list(const std::vector<FileEntry>& files);
+[[nodiscard]] Result<std::vector<FileEntry>> read_file_list(std::string_view text);
+
+}  // namespace gridscope::store

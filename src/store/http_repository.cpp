@@ -1,0 +1,161 @@
+#include "gridscope/store/http_repository.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "gridscope/core/text.hpp"
+#include "gridscope/store/remote_file.hpp"
+
+namespace gridscope::store {
+namespace {
+
+// Probes that were made by find() and not opened yet, each with its first bytes.
+constexpr std::size_t kMaxKeptProbes = 256;
+
+bool names_a_file(const http::Url& url) {
+  constexpr std::array<std::string_view, 12> kEndings = {
+      ".safetensors", ".json", ".gguf", ".bin",    ".pt",       ".pth",
+      ".ckpt",        ".onnx", ".task", ".tflite", ".litertlm", ".npz"};
+  if (!url.query.empty()) return true;
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return url.path.ends_with(ending); });
+}
+
+bool is_strong(std::string_view etag) {
+  return etag.size() > 2 && etag.starts_with('"');
+}
+
+struct Place {
+  http::Url directory;  // ends with '/'
+  std::string query;    // of the file that was named
+  std::string named_file;
+};
+
+class HttpRepository final : public Repository {
+ public:
+  HttpRepository(RepositoryInfo info, Place place, const StoreContext& context,
+                 std::shared_ptr<RemoteSession> session)
+      : info_(std::move(info)),
+        place_(std::move(place)),
+        context_(context),
+        session_(std::move(session)) {}
+
+  const RepositoryInfo& info() const override { return info_; }
+  const std::optional<std::vector<FileEntry>>& listing() const override { return no_listing_; }
+  const std::string& named_file() const override { return place_.named_file; }
+
+  Result<std::optional<FileEntry>> find(std::string_view path) const override {
+    GRIDSCOPE_TRY(auto spec, probe(path));
+    if (!spec) return std::nullopt;
+    FileEntry entry{.path = std::string(path), .size = spec->size, .content_id = spec->content_id};
+    keep(entry.path, *std::move(spec));
+    return entry;
+  }
+
+  Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
+    std::optional<RemoteFileSpec> spec = take_kept(path);
+    if (!spec) {
+      GRIDSCOPE_TRY(spec, probe(path));
+    }
+    if (!spec) {
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("{} has no file {}", info_.location, quote(path)),
+                  "check the address");
+    }
+    const bool keepable =
+        context_.cache != nullptr && spec->url.query.empty() && is_strong(spec->etag);
+    std::string key = fmt::format("http {} {}", spec->url.text(), spec->etag);
+    auto source = make_remote_file(*std::move(spec));
+    if (!keepable) return source;
+    return io::make_cached_source(std::move(source), *context_.cache, std::move(key),
+                                  *context_.observer);
+  }
+
+ private:
+  [[nodiscard]] Result<std::optional<RemoteFileSpec>> probe(std::string_view path) const {
+    GRIDSCOPE_CHECK(check_repo_path(path));
+    http::Url url = place_.directory;
+    url.path += http::percent_encode(path, "/");
+    const bool named = path == place_.named_file;
+    if (named) url.query = place_.query;
+    auto spec = probe_remote_file(session_, url);
+    // Stores that do not let their content be listed answer 403 for what is not there.
+    if (!named && !spec && spec.error().code == ErrorCode::kPermission) {
+      session_->warn_once(
+          "HTTP_FORBIDDEN",
+          fmt::format("{} may not be read; it is taken to be absent", url.display()),
+          "make the file readable if it is part of the model");
+      return std::nullopt;
+    }
+    return spec;
+  }
+
+  void keep(const std::string& path, RemoteFileSpec spec) const {
+    const std::scoped_lock lock(mutex_);
+    if (kept_.size() < kMaxKeptProbes) kept_.insert_or_assign(path, std::move(spec));
+  }
+
+  [[nodiscard]] std::optional<RemoteFileSpec> take_kept(std::string_view path) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = kept_.find(path);
+    if (found == kept_.end()) return std::nullopt;
+    return std::move(kept_.extract(found).mapped());
+  }
+
+  const RepositoryInfo info_;
+  const Place place_;
+  const StoreContext context_;
+  const std::shared_ptr<RemoteSession> session_;
+  const std::optional<std::vector<FileEntry>> no_listing_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, RemoteFileSpec, std::less<>> kept_;
+};
+
+Result<Place> locate(const http::Url& url) {
+  Place place{.directory = url, .query = url.query, .named_file = {}};
+  place.directory.query.clear();
+  std::string& path = place.directory.path;
+  if (names_a_file(url)) {
+    const std::size_t slash = path.rfind('/');
+    GRIDSCOPE_TRY(place.named_file, http::percent_decode(path.substr(slash + 1)));
+    GRIDSCOPE_CHECK(check_repo_path(place.named_file));
+    path.resize(slash + 1);
+  } else if (!path.ends_with('/')) {
+    path += '/';
+  }
+  return place;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Repository>> open_http_repository(const ModelReference& reference,
+                                                         const StoreContext& context) {
+  GRIDSCOPE_TRY(const http::Url url, http::parse_url(reference.location));
+  GRIDSCOPE_TRY(Place place, locate(url));
+  GRIDSCOPE_TRY(auto session,
+                RemoteSession::make(RemoteSession::Kind::kWeb, url.origin() + "/", context));
+  RepositoryInfo info{.kind = ReferenceKind::kHttp,
+                      .reference = reference.text,
+                      .location = place.directory.display(),
+                      .revision = {},
+                      .commit = {}};
+  const std::string named_file = place.named_file;
+  auto repository = std::make_unique<HttpRepository>(std::move(info), std::move(place), context,
+                                                     std::move(session));
+  if (!named_file.empty()) {
+    GRIDSCOPE_TRY(const auto entry, repository->find(named_file));
+    if (!entry) {
+      return fail(ErrorCode::kNotFound, fmt::format("{} is not there", url.display()),
+                  "check the address");
+    }
+  }
+  return repository;
+}
+
+}  // namespace gridscope::store

@@ -1,0 +1,379 @@
+// The idea: a read asks the file's own URL with its range, so that a file which the Hub serves
+// itself costs one request and one on a content host costs two, the first time. What the redirects
+// led to is kept as a Location and asked directly from then on. Every read has one second chance:
+// when the location fails in a way that a fresh one may mend, it is dropped and resolved again, and
+// whatever comes of that stands. Locations are compared by pointer, so that of many reads which
+// failed on the same one, the first renews it and the others use what it found.
+
+#include "gridscope/store/remote_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "gridscope/core/checked.hpp"
+#include "gridscope/core/parallel.hpp"
+#include "gridscope/core/text.hpp"
+#include "gridscope/io/coalesce.hpp"
+#include "gridscope/store/hub_errors.hpp"
+#include "gridscope/store/resolve_chain.hpp"
+#include "gridscope/store/signed_url.hpp"
+#include "header_fields.hpp"
+
+namespace gridscope::store {
+namespace {
+
+constexpr std::size_t kSha256Digits = 64;
+
+constexpr std::string_view kIgnoredRemedy =
+    "reading on takes more bytes than needed; a downloaded copy is faster";
+
+// A piece of the file that is asked for as one range. Whose bytes: the caller's.
+struct Piece {
+  std::uint64_t offset = 0;
+  std::span<std::byte> into;
+};
+
+// Where the bytes are asked for just now.
+struct Location {
+  http::Url url;
+  std::chrono::system_clock::time_point good_until;
+};
+
+struct Answer {
+  http::RangeReply reply;
+  http::Url url;  // that gave it
+};
+
+// What a range is held against.
+struct Known {
+  std::optional<std::uint64_t> size;
+  std::string etag;
+};
+
+Result<http::RangeReply> ask_range(const RemoteSession& session, const http::Url& url,
+                                   const Known& known, const Piece& piece) {
+  auto reply = session.client().read_range({.url = url,
+                                            .headers = session.headers_for(url),
+                                            .offset = piece.offset,
+                                            .size = known.size,
+                                            .etag = known.etag},
+                                           piece.into);
+  const bool unreachable = !reply && (reply.error().code == ErrorCode::kUnavailable ||
+                                      reply.error().code == ErrorCode::kTimeout);
+  if (unreachable && session.is_hub() && !session.is_own(url)) {
+    return tl::make_unexpected(with_allow_list(std::move(reply).error()));
+  }
+  return reply;
+}
+
+// Asks `url` and whatever it redirects to.
+Result<Answer> ask_following(const RemoteSession& session, const http::Url& url, const Known& known,
+                             const Piece& piece) {
+  Answer answer{.reply = {}, .url = url};
+  for (int hop = 0; hop <= kMaxRedirects; ++hop) {
+    GRIDSCOPE_TRY(answer.reply, ask_range(session, answer.url, known, piece));
+    if (!http::is_redirect(answer.reply.head.status)) return answer;
+    GRIDSCOPE_TRY(answer.url, session.redirect_target(answer.url, answer.reply.head));
+  }
+  return fail(ErrorCode::kCorrupt,
+              fmt::format("{} leads through more than {} redirects", url.display(), kMaxRedirects));
+}
+
+void warn_if_ignored(RemoteSession& session, const Answer& answer) {
+  if (!answer.reply.range_ignored) return;
+  session.warn_once(
+      "RANGE_IGNORED",
+      fmt::format("{} answers with whole files when asked for a range", answer.url.origin()),
+      kIgnoredRemedy);
+}
+
+bool is_sha256(std::string_view id) {
+  return id.size() == kSha256Digits &&
+         id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+class RemoteFile final : public io::ByteSource {
+ public:
+  explicit RemoteFile(RemoteFileSpec spec)
+      : spec_(std::move(spec)),
+        identity_{.name = spec_.name, .version = spec_.content_id},
+        prefix_(std::move(spec_.prefix)) {}
+
+  std::uint64_t size() const override { return spec_.size; }
+  const io::SourceIdentity& identity() const override { return identity_; }
+
+  Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+    const io::ReadRequest request{.offset = offset, .into = into};
+    return read_many({&request, 1});
+  }
+
+  Status read_many(std::span<const io::ReadRequest> requests) const override {
+    for (const io::ReadRequest& request : requests) {
+      GRIDSCOPE_CHECK(check_range(*this, request.offset, request.into.size()));
+    }
+    const std::vector<io::CoalescedRange> ranges = io::coalesce(requests);
+    return parallel_chunks(
+        ranges.size(), session().connections(),
+        [&](std::size_t i) { return read_range(ranges[i], requests); }, session().client().stop());
+  }
+
+ private:
+  using LocationPtr = std::shared_ptr<const Location>;
+  enum class Probe : std::uint8_t { kRange, kHead };
+
+  [[nodiscard]] RemoteSession& session() const { return *spec_.session; }
+  [[nodiscard]] Known known() const { return {.size = spec_.size, .etag = spec_.etag}; }
+
+  Status read_range(const io::CoalescedRange& range,
+                    std::span<const io::ReadRequest> requests) const {
+    const std::uint64_t offset = range.range.offset;
+    if (range.requests.size() == 1) {
+      const io::ReadRequest& only = requests[range.requests.front()];
+      return read_piece(
+          {.offset = offset, .into = only.into.subspan(offset - only.offset, range.range.length)});
+    }
+    std::vector<std::byte> bytes(range.range.length);
+    GRIDSCOPE_CHECK(read_piece({.offset = offset, .into = bytes}));
+    scatter(range, bytes, requests);
+    return {};
+  }
+
+  Status read_piece(const Piece& piece) const {
+    if (take_from_prefix(piece)) return {};
+    const bool may_read_around =
+        piece.offset > 0 && piece.offset + piece.into.size() <= kMaxReadAround;
+    if (ranges_ignored_ && may_read_around) return read_around(piece);
+    const Status status = read_with_second_chance(piece);
+    const bool refused = !status && status.error().code == ErrorCode::kUnsupported;
+    return refused && may_read_around ? read_around(piece) : status;
+  }
+
+  bool take_from_prefix(const Piece& piece) const {
+    const std::scoped_lock lock(prefix_mutex_);
+    if (piece.offset >= prefix_.size() || piece.into.size() > prefix_.size() - piece.offset) {
+      return false;
+    }
+    std::memcpy(piece.into.data(), prefix_.data() + piece.offset, piece.into.size());
+    if (piece.into.size() == prefix_.size()) std::vector<std::byte>().swap(prefix_);
+    return true;
+  }
+
+  // For a server that ignores ranges: everything up to the piece's end, of which the end is kept.
+  // One piece at a time, for the sake of memory.
+  Status read_around(const Piece& piece) const {
+    const std::scoped_lock lock(around_mutex_);
+    std::vector<std::byte> whole(piece.offset + piece.into.size());
+    GRIDSCOPE_CHECK(read_with_second_chance({.offset = 0, .into = whole}));
+    std::memcpy(piece.into.data(), whole.data() + piece.offset, piece.into.size());
+    return {};
+  }
+
+  Status read_with_second_chance(const Piece& piece) const {
+    LocationPtr used = current();
+    Result<Answer> answer = ask(used, piece, Probe::kRange);
+    if (const auto probe = worth_renewing(answer, used)) {
+      drop(used);
+      used = current();
+      answer = ask(used, piece, *probe);
+    }
+    GRIDSCOPE_CHECK(answer);
+    return accept(*answer, piece);
+  }
+
+  // How to look the location up again, when a new one may do better than `used` did. A refused
+  // range or a wrong size on a Hub is asked for by HEAD: caches on the way have been seen to apply
+  // the range to a redirect.
+  [[nodiscard]] std::optional<Probe> worth_renewing(const Result<Answer>& answer,
+                                                    const LocationPtr& used) const {
+    if (!answer) {
+      const ErrorCode code = answer.error().code;
+      const bool contradicts = code == ErrorCode::kChanged || code == ErrorCode::kCorrupt;
+      return session().is_hub() && contradicts ? std::optional(Probe::kHead) : std::nullopt;
+    }
+    const int status = answer->reply.head.status;
+    const bool refused = status == 401 || status == 403 || status == 404;
+    const bool kept = used != nullptr && used->url != spec_.url;
+    const bool elsewhere = !session().is_own(answer->url);
+    return refused && (kept || elsewhere) ? std::optional(Probe::kRange) : std::nullopt;
+  }
+
+  // The location in use, unless it is about to expire.
+  [[nodiscard]] LocationPtr current() const {
+    const std::scoped_lock lock(location_mutex_);
+    const bool good =
+        location_ != nullptr && session().client().clock().wall_now() < location_->good_until;
+    return good ? location_ : nullptr;
+  }
+
+  void drop(const LocationPtr& used) const {
+    const std::scoped_lock lock(location_mutex_);
+    if (location_ == used) location_ = nullptr;
+  }
+
+  LocationPtr keep(Location location) const {
+    auto kept = std::make_shared<const Location>(std::move(location));
+    const std::scoped_lock lock(location_mutex_);
+    location_ = kept;
+    return kept;
+  }
+
+  // Asks the location; looks it up first when there is none, and leaves what was used in `used`.
+  Result<Answer> ask(LocationPtr& used, const Piece& piece, Probe probe) const {
+    if (used == nullptr) {
+      const std::scoped_lock lock(resolve_mutex_);
+      used = current();
+      if (used == nullptr) {
+        GRIDSCOPE_TRY(const auto direct, resolve(used, piece, probe));
+        if (direct) return *direct;
+      }
+    }
+    return ask_following(session(), used->url, known(), piece);
+  }
+
+  // Looks up where the file lies. Returns an answer when the own hops gave the bytes, or an error
+  // status, themselves.
+  Result<std::optional<Answer>> resolve(LocationPtr& used, const Piece& piece, Probe probe) const {
+    Answer direct;
+    const AskHop hop = [&](const http::Url& url) -> Result<http::ResponseHead> {
+      direct.url = url;
+      if (probe == Probe::kHead) {
+        GRIDSCOPE_TRY(direct.reply.head, head_of(url));
+      } else {
+        GRIDSCOPE_TRY(direct.reply, ask_range(session(), url, known(), piece));
+      }
+      return direct.reply.head;
+    };
+    GRIDSCOPE_TRY(Resolution found, resolve_chain(session(), spec_.url, hop));
+    const int status = direct.reply.head.status;
+    const bool has_content = status == 200 || status == 206;
+    if (!found.elsewhere && !has_content) {
+      if (probe == Probe::kHead) return resolve(used, piece, Probe::kRange);
+      return direct;
+    }
+    GRIDSCOPE_CHECK(check(found, direct.url));
+    const auto now = session().client().clock().wall_now();
+    used = keep({.url = found.url, .good_until = good_until(found.url, now)});
+    if (found.elsewhere || probe == Probe::kHead) return std::nullopt;
+    return direct;
+  }
+
+  Result<http::ResponseHead> head_of(const http::Url& url) const {
+    const http::Request request{
+        .method = http::Method::kHead, .url = url, .headers = session().headers_for(url)};
+    GRIDSCOPE_TRY(http::Document document, session().client().fetch(request, kProbeBytes));
+    return std::move(document.head);
+  }
+
+  // Holds what the Hub says of the file against what is known of it.
+  Status check(const Resolution& found, const http::Url& last) const {
+    if (!session().is_hub()) return {};
+    const HopMetadata& told = found.metadata;
+    if (told.commit.empty()) {
+      return tl::make_unexpected(not_a_hub(session(), last, "sent no X-Repo-Commit header"));
+    }
+    if (told.commit != spec_.commit) {
+      return fail(ErrorCode::kChanged,
+                  fmt::format("{} comes from commit {}, not from the pinned {}", spec_.name,
+                              quote(told.commit), spec_.commit),
+                  "start again");
+    }
+    if (told.size && *told.size != spec_.size) {
+      return fail(ErrorCode::kChanged,
+                  fmt::format("{}: the listing says {} bytes, the file's headers say {}",
+                              spec_.name, spec_.size, *told.size),
+                  "start again with --no-cache");
+    }
+    const bool comparable = is_sha256(told.content_id) && is_sha256(spec_.content_id);
+    if (comparable && told.content_id != spec_.content_id) {
+      return fail(
+          ErrorCode::kChanged,
+          fmt::format("{}: the listing and the file's headers name different contents", spec_.name),
+          "start again with --no-cache");
+    }
+    return {};
+  }
+
+  Status accept(const Answer& answer, const Piece& piece) const {
+    if (!answer.reply.has_bytes()) return tl::make_unexpected(refusal(answer));
+    if (answer.reply.received != piece.into.size()) {
+      return fail(ErrorCode::kCorrupt,
+                  fmt::format("{}: asked for {} bytes at byte {}, got {}", spec_.name,
+                              piece.into.size(), piece.offset, answer.reply.received));
+    }
+    warn_if_ignored(session(), answer);
+    if (answer.reply.range_ignored) ranges_ignored_ = true;
+    return {};
+  }
+
+  [[nodiscard]] Error refusal(const Answer& answer) const {
+    const FailedAnswer failed{
+        .head = answer.reply.head, .body = answer.reply.body, .url = answer.url};
+    if (!session().is_hub() || !session().is_own(answer.url)) {
+      return with_context(content_error(failed), spec_.name);
+    }
+    const HubQuestion question{.endpoint = session().endpoint(),
+                               .repo_id = spec_.repo_id,
+                               .token_sent = session().sends_token_to(answer.url)};
+    return with_context(hub_error(failed, question), spec_.name);
+  }
+
+  RemoteFileSpec spec_;
+  const io::SourceIdentity identity_;
+
+  mutable std::mutex prefix_mutex_;
+  mutable std::vector<std::byte> prefix_;
+
+  // Held while a location is looked up, so that one read does it and the others wait.
+  mutable std::mutex resolve_mutex_;
+  mutable std::mutex location_mutex_;
+  mutable LocationPtr location_;
+
+  mutable std::atomic<bool> ranges_ignored_ = false;
+  mutable std::mutex around_mutex_;
+};
+
+bool is_web_page(const http::ResponseHead& head) {
+  const std::string* type = head.headers.find("Content-Type");
+  return type != nullptr && type->starts_with("text/html");
+}
+
+}  // namespace
+
+std::unique_ptr<io::ByteSource> make_remote_file(RemoteFileSpec spec) {
+  return std::make_unique<RemoteFile>(std::move(spec));
+}
+
+Result<std::optional<RemoteFileSpec>> probe_remote_file(std::shared_ptr<RemoteSession> session,
+                                                        const http::Url& url) {
+  RemoteFileSpec spec{.session = session, .url = url, .name = url.display()};
+  spec.prefix.resize(kProbeBytes);
+  GRIDSCOPE_TRY(const Answer answer,
+                ask_following(*session, url, {}, {.offset = 0, .into = spec.prefix}));
+  const http::RangeReply& reply = answer.reply;
+  const int status = reply.head.status;
+  if (status == 404 || status == 410) return std::nullopt;
+  if (!reply.has_bytes() && reply.total != 0U) {
+    return tl::make_unexpected(
+        content_error({.head = reply.head, .body = reply.body, .url = answer.url}));
+  }
+  if (is_web_page(reply.head)) return std::nullopt;
+  if (!reply.total) {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("{} does not say how long the file is", answer.url.display()),
+                "download the file and name it on disk");
+  }
+  warn_if_ignored(*session, answer);
+  spec.size = *reply.total;
+  spec.prefix.resize(reply.received);
+  if (const std::string* etag = reply.head.headers.find("ETag")) {
+    spec.etag = *etag;
+    spec.content_id = bare_etag(*etag);
+  }
+  return spec;
+}
+
+}  // namespace gridscope::store
