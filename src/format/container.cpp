@@ -1,5 +1,7 @@
 #include "gridscope/format/container.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -168,6 +170,23 @@ Container identify_container(std::span<const std::byte> start, std::string_view 
   if (is_safetensors(start, file_bytes)) return Container::kSafetensors;
   if (is_onnx(text, name)) return Container::kOnnx;
   return Container::kUnknown;
+}
+
+std::optional<Error> other_container_error(Container expected, std::span<const std::byte> start,
+                                           std::uint64_t file_bytes) {
+  const Container found = identify_container(start, "", file_bytes);
+  if (found == Container::kUnknown || found == expected) return std::nullopt;
+  Error error{.code = ErrorCode::kUnsupported,
+              .message = fmt::format("expected a {} file, found {}", container_name(expected),
+                                     container_name(found)),
+              .remedy = std::string(container_remedy(found))};
+  if (found != Container::kLfsPointer) return error;
+  error.code = ErrorCode::kCorrupt;
+  if (const auto pointer = parse_lfs_pointer(start)) {
+    error.message +=
+        fmt::format(" to a file of {} bytes with sha256 {}", pointer->size, pointer->oid);
+  }
+  return error;
 }
 
 std::optional<LfsPointer> parse_lfs_pointer(std::span<const std::byte> text) {

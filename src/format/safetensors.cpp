@@ -358,18 +358,11 @@ Status place_tensors(std::vector<Entry>&& entries, std::uint64_t file_bytes, Ten
       kFetchAgain);
 }
 
-// A file of another kind is better named than measured.
-Status check_kind(std::span<const std::byte> start, std::uint64_t file_bytes) {
-  const Container container = identify_container(start, "", file_bytes);
-  if (container == Container::kUnknown || container == Container::kSafetensors) return {};
-  std::string message =
-      fmt::format("expected a safetensors file, found {}", container_name(container));
-  if (const auto pointer = parse_lfs_pointer(start)) {
-    message += fmt::format(" for a file of {} bytes, sha256 {}", pointer->size, pointer->oid);
-  }
-  const auto code =
-      container == Container::kLfsPointer ? ErrorCode::kCorrupt : ErrorCode::kUnsupported;
-  return fail(code, std::move(message), std::string(container_remedy(container)));
+// A length that cannot be: a file of another kind is better named than measured.
+tl::unexpected<Error> bad_length(Error error, std::span<const std::byte> start,
+                                 std::uint64_t file_bytes) {
+  const auto other = other_container_error(Container::kSafetensors, start, file_bytes);
+  return tl::make_unexpected(other.value_or(std::move(error)));
 }
 
 }  // namespace
@@ -383,17 +376,19 @@ Result<std::uint64_t> safetensors_header_length(std::span<const std::byte> start
   }
   const auto header_bytes = load_le<std::uint64_t>(start);
   if (header_bytes > limits.header_bytes) {
-    GRIDSCOPE_CHECK(check_kind(start, file_bytes));
-    return fail(ErrorCode::kLimit,
-                fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
-                            limits.header_bytes),
-                "most likely this is no safetensors file");
+    return bad_length({ErrorCode::kLimit,
+                       fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
+                                   limits.header_bytes),
+                       "most likely this is no safetensors file"},
+                      start, file_bytes);
   }
-  if (header_bytes > file_bytes - kLengthBytes) {
-    GRIDSCOPE_CHECK(check_kind(start, file_bytes));
-    return corrupt(fmt::format("header length {} at byte 0, but only {} bytes follow", header_bytes,
-                               file_bytes - kLengthBytes),
-                   kFetchAgain);
+  const std::uint64_t rest = file_bytes - kLengthBytes;
+  if (header_bytes > rest) {
+    return bad_length(
+        {ErrorCode::kCorrupt,
+         fmt::format("header length {} at byte 0, but only {} bytes follow", header_bytes, rest),
+         std::string(kFetchAgain)},
+        start, file_bytes);
   }
   if (header_bytes == 0) return corrupt("header length 0 at byte 0: there is no header");
   return header_bytes;

@@ -84,6 +84,22 @@ TEST(LfsPointer, IsIdentifiedAndRead) {
   EXPECT_EQ(pointer->size, 12345U);
 }
 
+TEST(OtherContainerError, NamesWhatWasFound) {
+  const auto error_for = [](std::string_view start) {
+    return other_container_error(Container::kSafetensors, bytes_of(start), start.size());
+  };
+  EXPECT_EQ(error_for("\x02\0\0\0\0\0\0\0{}"s), std::nullopt);
+  EXPECT_EQ(error_for("<html>"), std::nullopt);
+  const auto gguf = error_for("GGUF\3\0\0\0"s);
+  ASSERT_TRUE(gguf.has_value());
+  EXPECT_EQ(gguf->code, ErrorCode::kUnsupported);
+  EXPECT_EQ(gguf->message, "expected a safetensors file, found gguf");
+  const auto pointer = error_for(kPointer);
+  ASSERT_TRUE(pointer.has_value());
+  EXPECT_EQ(pointer->code, ErrorCode::kCorrupt);
+  EXPECT_THAT(pointer->message, ::testing::HasSubstr("to a file of 12345 bytes"));
+}
+
 TEST(LfsPointer, DamagedPointersGiveNothing) {
   const std::string whole(kPointer);
   const auto parse = [](const std::string& text) { return parse_lfs_pointer(bytes_of(text)); };

@@ -9,6 +9,7 @@
 #include "gridscope/core/endian.hpp"
 #include "gridscope/io/memory_source.hpp"
 #include "support/checkpoints.hpp"
+#include "support/fakes.hpp"
 #include "support/matchers.hpp"
 
 namespace gridscope::format {
@@ -26,27 +27,12 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-// Counts what is read, to hold the promise of one read for nearly every file.
-class CountingSource final : public io::ByteSource {
- public:
-  explicit CountingSource(test::Bytes bytes)
-      : source_(io::make_memory_source(std::move(bytes), {.name = "memory", .version = ""})) {}
-
-  mutable std::vector<io::ByteRange> reads;
-
-  [[nodiscard]] std::uint64_t size() const override { return source_->size(); }
-  [[nodiscard]] const io::SourceIdentity& identity() const override { return source_->identity(); }
-  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
-    reads.push_back({offset, into.size()});
-    return source_->read_at(offset, into);
-  }
-
- private:
-  std::unique_ptr<io::ByteSource> source_;
-};
+std::unique_ptr<io::ByteSource> memory(test::Bytes bytes) {
+  return io::make_memory_source(std::move(bytes), {.name = "memory", .version = ""});
+}
 
 Result<TensorTable> read(test::Bytes file, const Limits& limits = {}) {
-  return read_safetensors_header(CountingSource(std::move(file)), limits);
+  return read_safetensors_header(*memory(std::move(file)), limits);
 }
 
 Result<TensorTable> read_text(std::string_view header, std::size_t data_bytes = 0,
@@ -210,7 +196,7 @@ TEST(SafetensorsHeader, AnLfsPointerIsNamed) {
       "\nsize 5000000000\n";
   EXPECT_THAT(read(test::to_bytes(pointer)),
               Fails(ErrorCode::kCorrupt,
-                    AllOf(HasSubstr("git-lfs-pointer"), HasSubstr("file of 5000000000 bytes"),
+                    AllOf(HasSubstr("git-lfs-pointer"), HasSubstr("a file of 5000000000 bytes"),
                           HasSubstr("git lfs pull"))));
 }
 
@@ -236,21 +222,21 @@ TEST(SafetensorsHeader, TheLengthFieldIsCheckedBeforeAnythingElse) {
 }
 
 TEST(ReadSafetensorsHeader, ASmallHeaderTakesOneRead) {
-  const CountingSource source(small().build());
+  const test::RecordingSource source(memory(small().build()));
   ASSERT_THAT(read_safetensors_header(source), IsOk());
-  EXPECT_THAT(source.reads, ElementsAre(io::ByteRange{0, source.size()}));
+  EXPECT_THAT(source.single_reads(), ElementsAre(io::ByteRange{0, source.size()}));
 }
 
 TEST(ReadSafetensorsHeader, ALargeHeaderTakesASecondReadForTheRest) {
   SafetensorsBuilder builder;
   for (int i = 0; i < 3000; ++i) builder.tensor(fmt::format("t{}", i), Dtype::kU8, {100});
-  const CountingSource source(builder.build());
+  const test::RecordingSource source(memory(builder.build()));
   const auto table = read_safetensors_header(source);
   ASSERT_THAT(table, IsOk());
   EXPECT_THAT(table->tensors, SizeIs(3000));
   const std::uint64_t rest = 8 + builder.header().size() - kSpeculativeBytes;
-  EXPECT_THAT(source.reads, ElementsAre(io::ByteRange{0, kSpeculativeBytes},
-                                        io::ByteRange{kSpeculativeBytes, rest}));
+  EXPECT_THAT(source.single_reads(), ElementsAre(io::ByteRange{0, kSpeculativeBytes},
+                                                 io::ByteRange{kSpeculativeBytes, rest}));
 }
 
 // Whatever is cut off a file, it is never accepted.

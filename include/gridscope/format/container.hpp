@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "gridscope/core/result.hpp"
+
 namespace gridscope::format {
 
 enum class Container : std::uint8_t {
@@ -45,6 +47,13 @@ inline constexpr std::size_t kIdentifyBytes = 4096;
 // by a plausible header length followed by '{' or JSON white space.
 [[nodiscard]] Container identify_container(std::span<const std::byte> start, std::string_view name,
                                            std::uint64_t file_bytes);
+
+// The error for a file that is another container than the `expected` one: what it is and what to
+// do. Empty when it is the expected one, or none that is known. Codes: kCorrupt for an LFS pointer,
+// which stands where the file should be; else kUnsupported.
+[[nodiscard]] std::optional<Error> other_container_error(Container expected,
+                                                         std::span<const std::byte> start,
+                                                         std::uint64_t file_bytes);
 
 // What an LFS pointer stands for: the sha256 and size of the real file.
 struct LfsPointer {
