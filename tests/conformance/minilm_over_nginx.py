@@ -76,7 +76,7 @@ class OverNginx(unittest.TestCase):
 
     def test_commit_is_pinned(self):
         model = self.gridscope()["model"]
-        self.assertEqual((model["commit"], model["kind"]), (nginx_hub.COMMIT, "hf"))
+        self.assertEqual((model["commit"], model["kind"]), (nginx_hub.COMMIT, "hub"))
 
     def test_a_token_stays_with_the_endpoint(self):
         # The second host answers 400 to a request with Authorization.
