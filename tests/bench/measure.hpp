@@ -1,0 +1,32 @@
+#pragma once
+
+// Repeated runs of a program, and the line that says how it did.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+
+namespace gridscope::bench {
+
+struct Sample {
+  double median_seconds = 0.0;
+  double fastest_seconds = 0.0;
+  double slowest_seconds = 0.0;
+  std::uint64_t peak_rss_bytes = 0;  // the largest
+  std::string out;                   // of the last run
+};
+
+// Requires: runs > 0. Empty, after a line on what went wrong, when a run fails.
+[[nodiscard]] std::optional<Sample> measure(int runs, const std::vector<std::string>& command,
+                                            const test::ProcessOptions& options = {});
+
+// "name   0.912 s (0.890 to 0.951)   goal 1.500 s   OK", with `note` at the end. A goal of 0: none.
+void print_time(const std::string& name, const Sample& sample, double goal_seconds,
+                const std::string& note = "");
+void print_memory(const std::string& name, const Sample& sample, std::uint64_t goal_bytes);
+
+}  // namespace gridscope::bench
