@@ -224,8 +224,13 @@ void HttpServer::State::listen_on_loopback() {
     const int small = 64 * 1024;
     ::setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
   }
+  if (options.port != 0) {
+    const int yes = 1;
+    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  }
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(options.port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);

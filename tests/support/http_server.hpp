@@ -75,6 +75,7 @@ struct HttpReply {
 [[nodiscard]] HttpReply serve_content(const HttpRequest& request, std::string_view content);
 
 struct HttpServerOptions {
+  int port = 0;                               // 0: any that is free
   std::chrono::milliseconds latency{0};       // added to every request
   std::chrono::milliseconds upload_pause{0};  // before each 16 KiB of a request's body
   enum class Security : std::uint8_t { kPlain, kTls } security = Security::kPlain;
