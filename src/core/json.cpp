@@ -119,7 +119,7 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
 
   // What ended the reading, and where: in the text that `positions` tells of.
   Error error(const Positions& positions) {
-    const std::size_t position = positions.original(error_at_);
+    const std::uint64_t position = limits_.first_byte + positions.original(error_at_);
     error_.message = is_syntax_error_
                          ? fmt::format("not valid JSON at byte {}: {}", position, error_.message)
                          : fmt::format("{} (JSON read up to byte {})", error_.message, position);
@@ -190,10 +190,13 @@ Status check_text(std::string_view text, const JsonLimits& limits) {
                                                text.size(), limits.max_bytes));
   }
   if (text.starts_with("\xEF\xBB\xBF")) {
-    return fail(ErrorCode::kCorrupt, "not valid JSON at byte 0: it starts with a byte order mark");
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("not valid JSON at byte {}: it starts with a byte order mark",
+                            limits.first_byte));
   }
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
-    return fail(ErrorCode::kCorrupt, fmt::format("not valid JSON at byte {}: a NUL byte", nul));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("not valid JSON at byte {}: a NUL byte", limits.first_byte + nul));
   }
   return {};
 }
@@ -201,12 +204,12 @@ Status check_text(std::string_view text, const JsonLimits& limits) {
 // Builds the tree. Open containers stand on a stack; a finished value goes into the top one.
 class TreeBuilder final : public JsonHandler {
  public:
-  Status on_null() override { return put(JsonValue()); }
-  Status on_bool(bool value) override { return put(JsonValue(value)); }
-  Status on_signed(std::int64_t value) override { return put(JsonValue(value)); }
-  Status on_unsigned(std::uint64_t value) override { return put(JsonValue(value)); }
-  Status on_real(double value, std::string_view /*text*/) override { return put(JsonValue(value)); }
-  Status on_string(std::string&& value) override { return put(JsonValue(std::move(value))); }
+  Status on_null() override { return put(nullptr); }
+  Status on_bool(bool value) override { return put(value); }
+  Status on_signed(std::int64_t value) override { return put(value); }
+  Status on_unsigned(std::uint64_t value) override { return put(value); }
+  Status on_real(double value, std::string_view /*text*/) override { return put(value); }
+  Status on_string(std::string&& value) override { return put(std::move(value)); }
   Status on_key(std::string&& key) override {
     open_.back().key = std::move(key);
     return {};
@@ -230,18 +233,18 @@ class TreeBuilder final : public JsonHandler {
   }
 
   Status end() {
-    JsonValue value(std::move(open_.back().container));
+    JsonValue::Storage finished = std::move(open_.back().container);
     open_.pop_back();
-    return put(std::move(value));
+    return put(std::move(finished));
   }
 
-  Status put(JsonValue value) {
+  Status put(JsonValue::Storage&& value) {
     if (open_.empty()) {
-      root_ = std::move(value);
+      root_ = JsonValue(std::move(value));
     } else if (auto* object = std::get_if<JsonValue::Object>(&open_.back().container)) {
       object->emplace_back(std::move(open_.back().key), std::move(value));
     } else {
-      std::get<JsonValue::Array>(open_.back().container).push_back(std::move(value));
+      std::get<JsonValue::Array>(open_.back().container).emplace_back(std::move(value));
     }
     return {};
   }
