@@ -10,6 +10,7 @@
 
 #include "gridscope/core/json.hpp"
 #include "gridscope/core/result.hpp"
+#include "gridscope/format/tensor_table.hpp"
 
 namespace gridscope::model {
 
@@ -17,7 +18,7 @@ struct ModelConfig {
   std::string source;  // "config.json", "params.json", "GGUF metadata"; empty when there is none
   std::string model_type;
   std::vector<std::string> architectures;
-  // Empty when nobody says. Looked up at the top and in text_config; Gemma models tie by default.
+  // Empty when nobody says. Looked up in text_config, then at the top; Gemma models tie by default.
   std::optional<bool> tie_word_embeddings;
   std::optional<std::uint64_t> hidden_size;
   std::optional<std::uint64_t> vocab_size;
@@ -31,5 +32,8 @@ struct ModelConfig {
 
 // Errors: kCorrupt, kLimit.
 [[nodiscard]] Result<ModelConfig> parse_config(std::string_view json, std::string source);
+
+// The same from the metadata of a GGUF header; the root stays empty.
+[[nodiscard]] ModelConfig config_from_gguf(const format::TensorTable& table);
 
 }  // namespace gridscope::model

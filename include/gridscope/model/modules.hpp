@@ -81,11 +81,15 @@ struct ModuleTable {
   std::vector<std::uint32_t> module_of;  // per tensor
   std::vector<Storage> storage_of;       // per tensor
   std::vector<std::uint64_t>
-      parameters_of;              // per tensor: what it contributes to its module's count
-  std::vector<Finding> findings;  // COMPANION_MISSING, CONFIG_TENSOR_MISMATCH
+      parameters_of;  // per tensor: what it contributes to its module's count
+  // COMPANION_MISSING, COMPANION_MISMATCH, and those of check_quantization.
+  std::vector<Finding> findings;
 };
 
-// `config` may be null. The tensors of all files together, in any order.
+// Whether the scheme stores anything else than the weights in a float type.
+[[nodiscard]] bool is_quantized(Scheme scheme);
+
+// `config` may be null. The tensors of all files together, in any order, each name once.
 [[nodiscard]] ModuleTable detect_modules(std::span<const format::TensorInfo> tensors,
                                          const QuantizationConfig* config);
 

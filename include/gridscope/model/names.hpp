@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "gridscope/format/tensor_table.hpp"
 
 namespace gridscope::model {
 
@@ -51,6 +54,11 @@ struct NameInfo {
 // models that append them), when known.
 [[nodiscard]] NameInfo classify_name(std::string_view tensor,
                                      std::optional<std::uint64_t> mtp_from = {});
+
+// What only all names together tell: a multi_modal_projector belongs to the audio tower when there
+// is no other vision tensor but an audio tower, and the encoder of a speech model (it starts with
+// convolutions) is an audio tower. `names` are those of `tensors`, and are corrected.
+void settle_parts(std::span<const format::TensorInfo> tensors, std::span<NameInfo> names);
 
 // The module name without family prefix and runtime wrappers: "layers.0.self_attn.q_proj",
 // "embed_tokens", "lm_head", "vision_tower....". GGUF names are left as they are.
