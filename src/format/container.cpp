@@ -173,13 +173,14 @@ Container identify_container(std::span<const std::byte> start, std::string_view 
 }
 
 std::optional<Error> other_container_error(Container expected, std::span<const std::byte> start,
-                                           std::uint64_t file_bytes) {
-  const Container found = identify_container(start, "", file_bytes);
+                                           std::string_view name, std::uint64_t file_bytes) {
+  const Container found = identify_container(start, name, file_bytes);
   if (found == Container::kUnknown || found == expected) return std::nullopt;
   Error error{.code = ErrorCode::kUnsupported,
               .message = fmt::format("expected a {} file, found {}", container_name(expected),
                                      container_name(found)),
               .remedy = std::string(container_remedy(found))};
+  if (error.remedy.empty()) error.remedy = fmt::format("name it *.{}", container_name(found));
   if (found != Container::kLfsPointer) return error;
   error.code = ErrorCode::kCorrupt;
   if (const auto pointer = parse_lfs_pointer(start)) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gridscope/format/limits.hpp"
+
 namespace gridscope::format {
 
 Status ForwardReader::check_room(std::uint64_t count, std::string_view what) const {
@@ -15,9 +17,10 @@ Status ForwardReader::check_room(std::uint64_t count, std::string_view what) con
                 "the file is incomplete or damaged: fetch it again");
   }
   if (position() > limit_ || count > limit_ - position()) {
-    return fail(ErrorCode::kLimit, fmt::format("{} at byte {} takes {} bytes; that is past the "
-                                               "limit of {} bytes for a header",
-                                               what, position(), count, limit_));
+    return over_limit(
+        fmt::format("{} at byte {} takes {} bytes; that is past the "
+                    "limit of {} bytes for a header",
+                    what, position(), count, limit_));
   }
   return {};
 }

@@ -108,8 +108,7 @@ class GgufParser {
     GRIDSCOPE_CHECK(read_version());
     GRIDSCOPE_TRY(const std::uint64_t tensors, read_count("tensor count", kMinTensorBytes));
     if (tensors > limits_.tensors) {
-      return fail(ErrorCode::kLimit,
-                  fmt::format("{} tensors, the limit is {}", tensors, limits_.tensors));
+      return over_limit(fmt::format("{} tensors, the limit is {}", tensors, limits_.tensors));
     }
     GRIDSCOPE_TRY(const std::uint64_t keys, read_count("key count", kMinKeyBytes));
     for (std::uint64_t i = 0; i < keys; ++i) GRIDSCOPE_CHECK(read_key());
@@ -159,7 +158,7 @@ class GgufParser {
 Status GgufParser::read_version() {
   constexpr std::string_view kMagic = "GGUF";
   GRIDSCOPE_CHECK(reader_.need(kMagic.size(), "GGUF magic"));
-  if (auto other = other_container_error(Container::kGguf, reader_.buffered(), file_bytes_)) {
+  if (auto other = other_container_error(Container::kGguf, reader_.buffered(), "", file_bytes_)) {
     return tl::make_unexpected(*std::move(other));
   }
   GRIDSCOPE_TRY(const auto magic, reader_.number<std::uint32_t>("GGUF magic"));
@@ -198,9 +197,8 @@ Result<std::uint64_t> GgufParser::read_length(std::string_view what) {
                    kFetchAgain);
   }
   if (length <= kMaxStringBytes) return length;
-  return fail(ErrorCode::kLimit,
-              fmt::format("{} at byte {} is a string of {} bytes, the limit is {}", what, position,
-                          length, kMaxStringBytes));
+  return over_limit(fmt::format("{} at byte {} is a string of {} bytes, the limit is {}", what,
+                                position, length, kMaxStringBytes));
 }
 
 Result<std::string> GgufParser::read_string(std::string_view what) {
@@ -214,8 +212,8 @@ Status GgufParser::read_key() {
   GRIDSCOPE_TRY(std::string key, read_string("key"));
   if (key.empty()) return corrupt(fmt::format("key at byte {} is empty", position));
   if (key.size() > limits_.name_bytes) {
-    return fail(ErrorCode::kLimit, fmt::format("key at byte {} of {} bytes, the limit is {}",
-                                               position, key.size(), limits_.name_bytes));
+    return over_limit(fmt::format("key at byte {} of {} bytes, the limit is {}", position,
+                                  key.size(), limits_.name_bytes));
   }
   GRIDSCOPE_TRY(Value value, read_value("value of key " + quote(key)));
   GRIDSCOPE_CHECK(use_key(key, value));
@@ -295,15 +293,15 @@ Result<Value> GgufParser::read_array(const std::string& what) {
   GRIDSCOPE_TRY(const auto count, reader_.number<std::uint64_t>(what));
   const auto [name, min_bytes] = kValueTypes[static_cast<std::size_t>(type)];
   if (count > reader_.remaining() / min_bytes) {
-    return corrupt(fmt::format("{} at byte {} is an array of {} {}, more than the {} bytes behind "
-                               "it can hold",
-                               what, position, count, name, reader_.remaining()),
-                   kFetchAgain);
+    return corrupt(
+        fmt::format("{} at byte {} is an array of {} of type {}, more than the {} bytes "
+                    "behind it can hold",
+                    what, position, count_of(count, "element"), name, reader_.remaining()),
+        kFetchAgain);
   }
   if (count > kMaxArrayElements) {
-    return fail(ErrorCode::kLimit,
-                fmt::format("{} at byte {} is an array of {} elements, the limit is {}", what,
-                            position, count, kMaxArrayElements));
+    return over_limit(fmt::format("{} at byte {} is an array of {} elements, the limit is {}", what,
+                                  position, count, kMaxArrayElements));
   }
   GRIDSCOPE_CHECK(skip_elements(type, count, what));
   return Value{.type = ValueType::kArray, .text = fmt::format("[{}; {}]", name, count)};
@@ -472,8 +470,7 @@ Status GgufParser::set_split() {
   const std::uint64_t count = split_count_.value_or(0);
   if (count == 0) return {};
   if (count > limits_.shards) {
-    return fail(ErrorCode::kLimit,
-                fmt::format("split.count is {}, the limit is {}", count, limits_.shards));
+    return over_limit(fmt::format("split.count is {}, the limit is {}", count, limits_.shards));
   }
   if (count > 1 && (!split_number_ || !split_tensors_)) {
     return corrupt("a split file needs the keys split.no and split.tensors.count");

@@ -147,11 +147,11 @@ class HeaderHandler final : public JsonHandler {
       return {};
     }
     if (name.size() > limits_.name_bytes) {
-      return fail(ErrorCode::kLimit, fmt::format("tensor name of {} bytes, the limit is {}: {}",
-                                                 name.size(), limits_.name_bytes, quote(name)));
+      return over_limit(fmt::format("tensor name of {} bytes, the limit is {}: {}", name.size(),
+                                    limits_.name_bytes, quote(name)));
     }
     if (entries.size() >= limits_.tensors) {
-      return fail(ErrorCode::kLimit, fmt::format("more than {} tensors", limits_.tensors));
+      return over_limit(fmt::format("more than {} tensors", limits_.tensors));
     }
     entries.emplace_back().info.name = std::move(name);
     return {};
@@ -181,8 +181,7 @@ class HeaderHandler final : public JsonHandler {
   Status add_dimension(std::uint64_t value) {
     auto& shape = entries.back().info.shape;
     if (shape.size() >= limits_.rank) {
-      return fail(ErrorCode::kLimit,
-                  fmt::format("{}: more than {} dimensions", subject(), limits_.rank));
+      return over_limit(fmt::format("{}: more than {} dimensions", subject(), limits_.rank));
     }
     shape.push_back(value);
     return {};
@@ -234,7 +233,7 @@ class HeaderHandler final : public JsonHandler {
   [[nodiscard]] std::string subject() const {
     switch (place_) {
       case Place::kStart:
-        return "header";
+        return "top level";
       case Place::kTop:
         return at_metadata_ ? std::string(kMetadataKey) : tensor();
       case Place::kMetadata:
@@ -309,8 +308,8 @@ Result<std::uint64_t> needed_bytes(const TensorInfo& tensor) {
   if (const auto bytes = storage_bytes(tensor.dtype, *count)) return *bytes;
   const std::uint64_t element_bits = dtype_info(tensor.dtype).block_bits;
   if (!checked_mul(*count, element_bits)) return corrupt(what() + " has more than 2^64-1 bits");
-  return corrupt(fmt::format("{} has {} elements of {} bits, which do not end on a byte", what(),
-                             *count, element_bits));
+  return corrupt(fmt::format("{} has {} of {} bits, which do not end on a byte", what(),
+                             count_of(*count, "element"), element_bits));
 }
 
 // Holes and overlaps show where a tensor does not start at the end of the one before it.
@@ -351,17 +350,33 @@ Status place_tensors(std::vector<Entry>&& entries, std::uint64_t file_bytes, Ten
   // Cannot overflow: the bits of every tensor fit 64 bits, so their bytes leave room.
   const std::uint64_t expected = table.header_bytes + data_bytes;
   if (expected == file_bytes) return {};
-  return corrupt(
-      fmt::format("header and tensors take {} bytes, the file has {}: {} {}", expected, file_bytes,
-                  expected > file_bytes ? expected - file_bytes : file_bytes - expected,
-                  expected > file_bytes ? "bytes are missing" : "bytes too many"),
-      kFetchAgain);
+  const std::string difference = expected > file_bytes
+                                     ? count_of(expected - file_bytes, "byte") + " missing"
+                                     : count_of(file_bytes - expected, "byte") + " too many";
+  return corrupt(fmt::format("header and tensors take {} bytes, the file has {}: {}", expected,
+                             file_bytes, difference),
+                 kFetchAgain);
+}
+
+// What the JSON reader says, with what to do about it.
+Error explained(Error error) {
+  if (error.remedy.empty()) {
+    error.remedy = error.code == ErrorCode::kLimit ? kLimitRemedy : kFetchAgain;
+  }
+  return with_context(std::move(error), "header");
+}
+
+// What a person sees at a glance: a web page, an error in JSON, noise.
+std::string show_start(std::span<const std::byte> start) {
+  const auto shown = start.first(std::min<std::size_t>(start.size(), 16));
+  return "most likely this is no safetensors file: it starts with " +
+         quote({reinterpret_cast<const char*>(shown.data()), shown.size()});
 }
 
 // A length that cannot be: a file of another kind is better named than measured.
 tl::unexpected<Error> bad_length(Error error, std::span<const std::byte> start,
                                  std::uint64_t file_bytes) {
-  const auto other = other_container_error(Container::kSafetensors, start, file_bytes);
+  const auto other = other_container_error(Container::kSafetensors, start, "", file_bytes);
   return tl::make_unexpected(other.value_or(std::move(error)));
 }
 
@@ -379,7 +394,7 @@ Result<std::uint64_t> safetensors_header_length(std::span<const std::byte> start
     return bad_length({ErrorCode::kLimit,
                        fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
                                    limits.header_bytes),
-                       "most likely this is no safetensors file"},
+                       show_start(start)},
                       start, file_bytes);
   }
   const std::uint64_t rest = file_bytes - kLengthBytes;
@@ -401,11 +416,13 @@ Result<TensorTable> parse_safetensors_header(std::span<const std::byte> header,
     return corrupt(fmt::format("header is not UTF-8 at byte {} of the file", kLengthBytes + valid));
   }
   HeaderHandler handler(limits);
-  const Status read =
-      read_json(header, handler, {.max_depth = limits.json_depth, .max_bytes = limits.header_bytes},
-                DuplicateKeys::kReport);
-  if (!read) {
-    return tl::make_unexpected(with_context(read.error(), "header, from byte 8 of the file on"));
+  if (Status read = read_json(header, handler,
+                              {.max_depth = limits.json_depth,
+                               .max_bytes = limits.header_bytes,
+                               .first_byte = kLengthBytes},
+                              DuplicateKeys::kReport);
+      !read) {
+    return tl::make_unexpected(explained(std::move(read).error()));
   }
   GRIDSCOPE_CHECK(check_names(handler));
   TensorTable table{.header_bytes = kLengthBytes + header.size(),

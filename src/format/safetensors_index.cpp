@@ -132,11 +132,11 @@ class IndexHandler final : public JsonHandler {
 
   Status begin_entry(std::string&& tensor) {
     if (tensor.size() > limits_.name_bytes) {
-      return fail(ErrorCode::kLimit, fmt::format("tensor name of {} bytes, the limit is {}: {}",
-                                                 tensor.size(), limits_.name_bytes, quote(tensor)));
+      return over_limit(fmt::format("tensor name of {} bytes, the limit is {}: {}", tensor.size(),
+                                    limits_.name_bytes, quote(tensor)));
     }
     if (index.entries.size() >= limits_.tensors) {
-      return fail(ErrorCode::kLimit, fmt::format("more than {} tensors", limits_.tensors));
+      return over_limit(fmt::format("more than {} tensors", limits_.tensors));
     }
     index.entries.push_back({.tensor = std::move(tensor)});
     return {};
@@ -161,7 +161,7 @@ class IndexHandler final : public JsonHandler {
                       quote(index.entries.back().tensor), quote(file)));
     }
     if (index.shards.size() >= limits_.shards) {
-      return fail(ErrorCode::kLimit, fmt::format("more than {} shards", limits_.shards));
+      return over_limit(fmt::format("more than {} shards", limits_.shards));
     }
     index.entries.back().shard = last_shard_ = static_cast<std::uint32_t>(index.shards.size());
     numbers_.emplace(file, last_shard_);
@@ -237,10 +237,16 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
 
 Result<ShardIndex> parse_safetensors_index(std::span<const std::byte> text, const Limits& limits) {
   IndexHandler handler(limits);
-  const Status read =
-      read_json(text, handler, {.max_depth = limits.json_depth, .max_bytes = limits.index_bytes},
-                DuplicateKeys::kReport);
-  if (!read) return tl::make_unexpected(read.error());
+  if (Status read = read_json(text, handler,
+                              {.max_depth = limits.json_depth, .max_bytes = limits.index_bytes},
+                              DuplicateKeys::kReport);
+      !read) {
+    Error error = std::move(read).error();
+    if (error.remedy.empty()) {
+      error.remedy = error.code == ErrorCode::kLimit ? kLimitRemedy : kRemedy;
+    }
+    return tl::make_unexpected(std::move(error));
+  }
   if (!handler.has_weight_map) return corrupt("index has no weight_map");
   GRIDSCOPE_CHECK(check_names(handler.index));
   return std::move(handler.index);

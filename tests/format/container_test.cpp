@@ -86,14 +86,14 @@ TEST(LfsPointer, IsIdentifiedAndRead) {
 
 TEST(OtherContainerError, NamesWhatWasFound) {
   const auto error_for = [](std::string_view start) {
-    return other_container_error(Container::kSafetensors, bytes_of(start), start.size());
+    return other_container_error(Container::kSafetensors, bytes_of(start), "model", start.size());
   };
   EXPECT_EQ(error_for("\x02\0\0\0\0\0\0\0{}"s), std::nullopt);
   EXPECT_EQ(error_for("<html>"), std::nullopt);
   const auto gguf = error_for("GGUF\3\0\0\0"s);
   ASSERT_TRUE(gguf.has_value());
   EXPECT_EQ(gguf->code, ErrorCode::kUnsupported);
-  EXPECT_EQ(gguf->message, "expected a safetensors file, found gguf");
+  EXPECT_EQ(describe(*gguf), "expected a safetensors file, found gguf; name it *.gguf");
   const auto pointer = error_for(kPointer);
   ASSERT_TRUE(pointer.has_value());
   EXPECT_EQ(pointer->code, ErrorCode::kCorrupt);

@@ -197,7 +197,7 @@ TEST(GgufHeader, ArraysAreHeldAgainstTheBytesThatFollow) {
   builder.key("list", std::vector<std::uint32_t>{7, 7});
   const test::Bytes file = builder.build();
   EXPECT_THAT(read(patched(file, u32(4) + u64(2), u32(4) + u64(std::uint64_t{1} << 62))),
-              corrupt("array of 4611686018427387904 u32"));
+              corrupt("array of 4,611,686,018,427,387,904 elements of type u32"));
   EXPECT_THAT(read(patched(file, u32(4) + u64(2), u32(9) + u64(2))),
               Fails(ErrorCode::kUnsupported, HasSubstr("array of arrays")));
   EXPECT_THAT(read(patched(file, u32(4) + u64(2), u32(13) + u64(2))),

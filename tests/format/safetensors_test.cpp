@@ -117,8 +117,8 @@ TEST(SafetensorsHeader, AZeroSizeTensorMustLieOnABoundary) {
 TEST(SafetensorsHeader, EveryDefectOfTheBuilderIsNamed) {
   const auto with = [](SafetensorsDefect defect) { return read(small().build(defect)); };
   EXPECT_THAT(with(SafetensorsDefect::kTruncatedHeader), corrupt("bytes follow"));
-  EXPECT_THAT(with(SafetensorsDefect::kTruncatedData), corrupt("1 bytes are missing"));
-  EXPECT_THAT(with(SafetensorsDefect::kTrailingByte), corrupt("1 bytes too many"));
+  EXPECT_THAT(with(SafetensorsDefect::kTruncatedData), corrupt("1 byte missing"));
+  EXPECT_THAT(with(SafetensorsDefect::kTrailingByte), corrupt("1 byte too many"));
   EXPECT_THAT(with(SafetensorsDefect::kHeaderNotJson), corrupt("header"));
   EXPECT_THAT(with(SafetensorsDefect::kHeaderTooLong), corrupt("header length"));
   EXPECT_THAT(with(SafetensorsDefect::kUnknownDtype), corrupt("unknown type \"F31\""));

@@ -24,6 +24,7 @@ enum class DuplicateKeys : std::uint8_t { kReject, kReport };
 struct JsonLimits {
   std::size_t max_depth = 16;             // nesting of objects and arrays
   std::uint64_t max_bytes = 250'000'000;  // of the whole text
+  std::uint64_t first_byte = 0;  // where the text lies in its file: errors count from there
 };
 
 // Receives a document as events, in order. A handler that returns an error ends the reading; the

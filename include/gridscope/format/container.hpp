@@ -53,6 +53,7 @@ inline constexpr std::size_t kIdentifyBytes = 4096;
 // which stands where the file should be; else kUnsupported.
 [[nodiscard]] std::optional<Error> other_container_error(Container expected,
                                                          std::span<const std::byte> start,
+                                                         std::string_view name,
                                                          std::uint64_t file_bytes);
 
 // What an LFS pointer stands for: the sha256 and size of the real file.

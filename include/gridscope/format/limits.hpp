@@ -5,6 +5,11 @@
 // the field's readers accept, so that nothing published is refused.
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "gridscope/core/result.hpp"
 
 namespace gridscope::format {
 
@@ -18,5 +23,13 @@ struct Limits {
   std::uint64_t json_depth = 16;
   std::uint64_t rank = 16;  // dimensions of one tensor
 };
+
+// What to do about a limit that was passed.
+inline constexpr std::string_view kLimitRemedy =
+    "no known checkpoint needs as much; raise the limit if you trust the file";
+
+[[nodiscard]] inline tl::unexpected<Error> over_limit(std::string message) {
+  return fail(ErrorCode::kLimit, std::move(message), std::string(kLimitRemedy));
+}
 
 }  // namespace gridscope::format
