@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "gridscope/http/curl_transport.hpp"
+
 namespace gridscope::app {
 namespace {
 

@@ -22,6 +22,7 @@ bool exists_on_disk(const std::string& path) {
 
 Status apply_revision(store::ModelReference& reference, const std::string& revision) {
   if (revision.empty()) return {};
+  GRIDSCOPE_CHECK(store::check_revision(revision));
   if (reference.kind != store::ReferenceKind::kHub) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("a revision is given, but {} is no repository of the Hub",

@@ -40,8 +40,8 @@ class BashCompletion : public ::testing::Test {
     for (const std::string& word : words) script += fmt::format(" '{}'", word);
     script += fmt::format(")\nCOMP_CWORD={}\n_gridscope\n", words.size());
     script += "printf '%s\\n' \"${COMPREPLY[@]}\"\n";
-    const auto ran = test::run_process({"bash", "-u", "-c", script},
-                                       {.directory = directory_.path().string()});
+    const auto ran =
+        test::run_process({"bash", "-u", "-c", script}, {.directory = directory_.path().string()});
     EXPECT_EQ(ran.err, "");
     Words offered;
     std::istringstream in(ran.out);

@@ -9,6 +9,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +19,7 @@
 #include <fstream>
 #include <ostream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -163,6 +167,53 @@ TEST_P(CommandLine, SaysWhatIsExpected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CommandLine, ::testing::ValuesIn(case_names()),
+                         [](const auto& info) { return info.param; });
+
+// Takes connections and never says a word.
+class SilentServer {
+ public:
+  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const plain = reinterpret_cast<sockaddr*>(&address);
+    const bool listens = ::bind(socket_, plain, length) == 0 && ::listen(socket_, 8) == 0 &&
+                         ::getsockname(socket_, plain, &length) == 0;
+    if (!listens) throw std::runtime_error("cannot listen on the loopback interface");
+    port_ = ntohs(address.sin_port);
+  }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+  ~SilentServer() { ::close(socket_); }
+
+  [[nodiscard]] std::string url(const std::string& path) const {
+    return "http://127.0.0.1:" + std::to_string(port_) + path;
+  }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+class Signals : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Signals, EndAHangingReadWithinASecondAndLeaveNothing) {
+  const SilentServer server;
+  const TempDir directory;
+  const std::string url = server.url("/model.safetensors");
+  const ProcessResult ran =
+      run_process({"timeout", "--preserve-status", "-s", GetParam(), "0.5", GRIDSCOPE_PROGRAM,
+                   "inspect", url, "-o", "report", "--no-cache"},
+                  surroundings(directory.path()));
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_LT(ran.wall.count(), 1.5);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(ran.err, "gridscope: inspect " + url + ": stopped by SIG" + GetParam() + "\n");
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Signals, ::testing::Values("INT", "TERM", "HUP"),
                          [](const auto& info) { return info.param; });
 
 TEST(LineMatches, LetsMarksStandForAnything) {
