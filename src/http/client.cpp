@@ -23,9 +23,9 @@ namespace {
 constexpr int kOk = 200;
 constexpr int kPartialContent = 206;
 constexpr int kRangeNotSatisfiable = 416;
-constexpr std::size_t kMaxErrorBody = 4 * 1024;
+constexpr std::size_t kMaxErrorBody = 4'096;
 // A body this small is read to its end, so that the connection can be used again.
-constexpr std::size_t kMaxDiscarded = 64 * 1024;
+constexpr std::size_t kMaxDiscarded = 65'536;
 
 bool is_success(int status) {
   return status >= 200 && status < 300;

@@ -31,7 +31,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr long kBufferBytes = 512L * 1024;  // the most that libcurl 7.88 grants
+constexpr long kBufferBytes = 524'288;  // the most that libcurl 7.88 grants
 constexpr milliseconds kLongestPoll{1'000};
 constexpr long kCachedConnectionsPerSender = 4;  // several hosts take part in one download
 
@@ -172,8 +172,7 @@ Result<List> make_header_list(const Request& request) {
   for (const std::string& line : lines) {
     curl_slist* longer = curl_slist_append(list.get(), line.c_str());
     if (longer == nullptr) return fail(ErrorCode::kInternal, "out of memory for request headers");
-    static_cast<void>(list.release());
-    list.reset(longer);
+    if (list == nullptr) list.reset(longer);  // later lines are hung on behind the first
   }
   return list;
 }
@@ -335,8 +334,8 @@ void block_sigpipe() {
 
 class CurlTransport final : public Transport {
  public:
-  CurlTransport(Multi multi, const TransportOptions& options)
-      : options_(options), multi_(std::move(multi)) {
+  CurlTransport(Multi multi, TransportOptions options)
+      : options_(std::move(options)), multi_(std::move(multi)) {
     driver_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
   }
 
@@ -445,7 +444,7 @@ class CurlTransport final : public Transport {
   }
 
   // Until the next stall could fall due, rounded up so that the loop does not spin before it.
-  milliseconds poll_timeout() const {
+  [[nodiscard]] milliseconds poll_timeout() const {
     auto wait = kLongestPoll;
     const auto now = steady_clock::now();
     for (const auto& exchange : active_) {

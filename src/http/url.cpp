@@ -13,7 +13,7 @@
 namespace gridscope::http {
 namespace {
 
-constexpr std::size_t kMaxUrlBytes = 16 * 1024;  // signed URLs take about 2 KiB
+constexpr std::size_t kMaxUrlBytes = 16'384;  // signed URLs take about 2 KiB
 constexpr std::size_t kMaxDisplayBytes = 400;
 constexpr std::uint64_t kMaxPort = 65'535;
 

@@ -217,20 +217,20 @@ TEST_F(CurlTransportTest, ManySendersShareTheConnectionsOfAHost) {
 
 TEST_F(CurlTransportTest, WaitingForAConnectionIsNoStall) {
   options_.connections_per_host = 1;
-  options_.stall_timeout = milliseconds(400);
-  serve({.body = "x", .delay = milliseconds(250)});
+  options_.stall_timeout = milliseconds(1'000);
+  serve({.body = "x", .delay = milliseconds(300)});
   transport_ = make_curl_transport(options_).value();
   std::atomic<int> good = 0;
   {
     std::vector<std::jthread> senders;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 5; ++i) {
       senders.emplace_back([&] {
         CollectingSink sink;
         if (transport_->send({.url = url_of(server_->url())}, sink, {})) ++good;
       });
     }
   }
-  EXPECT_EQ(good, 4);
+  EXPECT_EQ(good, 5);
 }
 
 TEST_F(CurlTransportTest, SinkMayEndATransfer) {
@@ -315,10 +315,10 @@ TEST_F(CurlTransportTest, StallsTimeOut) {
 }
 
 TEST_F(CurlTransportTest, ASlowBodyIsNoStall) {
-  options_.stall_timeout = milliseconds(400);
+  options_.stall_timeout = milliseconds(1'000);
   serve({.body = "0123456789",
-         .fault = {.kind = HttpFault::Kind::kPause, .after = 5, .pause = milliseconds(250)},
-         .delay = milliseconds(250)});
+         .fault = {.kind = HttpFault::Kind::kPause, .after = 5, .pause = milliseconds(600)},
+         .delay = milliseconds(600)});
   ASSERT_THAT(get(), IsOk());
   EXPECT_EQ(sink_.body, "0123456789");
 }

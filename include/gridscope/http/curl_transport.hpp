@@ -22,7 +22,7 @@ struct TransportOptions {
 };
 
 // All the headers of one response together, interim responses included.
-inline constexpr std::size_t kMaxHeaderBytes = 256 * 1024;
+inline constexpr std::size_t kMaxHeaderBytes = 262'144;
 
 // Transport by libcurl: one multi handle on one thread, connections kept and shared by all senders.
 // A request that a kept connection loses before its first response byte is sent once more on a new
