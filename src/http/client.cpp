@@ -245,11 +245,10 @@ class Client::RangeSink final : public BodySink {
 
   Result<Flow> accept_whole_file(const ResponseHead& head) {
     if (offset_ != 0) {
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("the server ignored the range: asked for {}, answered with the whole "
-                              "file",
-                              missing()),
-                  "download the file and read it from disk");
+      return fail(
+          ErrorCode::kUnsupported,
+          fmt::format("the server ignores ranges: asked for {}, it sent the whole file", missing()),
+          "download the file and read it from disk");
     }
     GRIDSCOPE_CHECK(check_unchanged(head, content_length(head.headers)));
     position_ = 0;
@@ -321,8 +320,7 @@ Result<RangeReply> Client::read_range(const RangeQuery& query, std::span<std::by
   }
   if (query.size && query.offset >= *query.size) {
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("byte {} lies past the end of a file of {} "
-                            "bytes",
+                fmt::format("byte {} lies past the end of the file, which has {} bytes",
                             query.offset, *query.size));
   }
   const Request request{.url = query.url, .headers = query.headers};
@@ -358,16 +356,18 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
     // A connection may also break after the last byte that was wanted.
     if (sink.is_complete() && (head || transient)) return sink.take_reply();
 
-    // A range within the size that is known was refused: caches do that now and then.
+    if (sink.furthest() > furthest) attempt = 1;
+    furthest = sink.furthest();
+    const bool last_attempt = attempt >= options_.retry.max_attempts;
+
+    // Caches now and then refuse a range within the size that is known: asked for once more.
     const bool refused = head && head->status == kRangeNotSatisfiable;
-    if (refused && (refused_before || !sink.knows_size())) {
+    if (refused && (refused_before || last_attempt || !sink.knows_size())) {
       return sink.take_refusal().map_error(in_context);
     }
     refused_before |= refused;
 
-    if (sink.furthest() > furthest) attempt = 1;
-    furthest = sink.furthest();
-    if (!(transient || refused) || attempt >= options_.retry.max_attempts) {
+    if (!(transient || refused) || last_attempt) {
       if (head) return sink.take_reply();
       return tl::make_unexpected(std::move(head).error());
     }
@@ -387,9 +387,9 @@ Status Client::pause(const Request& request, const Result<ResponseHead>& failed,
                                                 .now = clock_.wall_now(),
                                                 .random = random_at(clock_.now())});
   if (!wait) return tl::make_unexpected(with_context(wait.error(), describe_request(request)));
-  const std::string reason =
-      failed ? fmt::format("status {}", failed->status) : failed.error().message;
   const std::string what = describe_request(request);
+  std::string reason = failed ? fmt::format("status {}", failed->status) : failed.error().message;
+  if (reason.starts_with(what + ": ")) reason.erase(0, what.size() + 2);
   observer_.on_event(
       RetryScheduled{.what = what, .reason = reason, .attempt = attempt, .wait = *wait});
   return clock_.sleep_for(*wait, options_.stop);

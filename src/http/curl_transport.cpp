@@ -238,8 +238,9 @@ Status set_up(Exchange& exchange, const TransportOptions& options) {
 // ---- what an exchange comes to ------------------------------------------------------------------
 
 constexpr std::string_view kTlsRemedy =
-    "if a proxy of yours replaces certificates, name its certificate file; otherwise do not trust "
-    "this connection";
+    "if a proxy of yours replaces certificates, add its own to those of the system; otherwise do "
+    "not "
+    "trust this connection";
 constexpr std::string_view kProxyRemedy = "check user name and password in the proxy setting";
 
 struct CurlFault {

@@ -34,6 +34,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pointee;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // One answer of the scripted transport: a response, perhaps broken off with an error.
 struct Answer {
@@ -622,6 +623,8 @@ TEST_F(ClientOverNetworkTest, SurvivesFaultsAtEveryStage) {
   EXPECT_EQ(reply->total, content_.size());
   EXPECT_TRUE(test::to_text(into) == content_.substr(1'000, into.size()));
   for (const auto& retry : observer_.retries()) {
+    EXPECT_THAT(retry.what, StartsWith("GET http://127.0.0.1:"));
+    EXPECT_THAT(retry.reason, Not(StartsWith("GET ")));
     EXPECT_THAT(retry.what + retry.reason, Not(HasSubstr("SECRET")));
   }
   for (const HttpRequest& request : server.requests()) {
