@@ -14,6 +14,7 @@ target_compile_options(gridscope_options INTERFACE
     -Wsuggest-override>)
 
 # With optimization on, GCC 12 sees overlapping copies in "text" + std::string (its bug 105651).
-target_compile_options(gridscope_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_compile_options(gridscope_options INTERFACE
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
 
 target_compile_definitions(gridscope_options INTERFACE GRIDSCOPE_VERSION="${PROJECT_VERSION}")
