@@ -75,6 +75,7 @@ std::int64_t group_of(std::uint64_t columns, const TensorInfo* scale) {
   if (scale == nullptr || scale->shape.empty()) return 0;
   const std::uint64_t groups = columns_of(*scale);
   if (groups == 0) return 0;
+  if (scale->shape.size() == 1) return groups > 1 ? -1 : 0;  // one for each row
   if (groups > 1) return static_cast<std::int64_t>(ceil_div(columns, groups));
   return rows_of(*scale) > 1 ? -1 : 0;
 }

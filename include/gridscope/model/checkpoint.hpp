@@ -47,6 +47,8 @@ struct Checkpoint {
   ModuleTable modules;
 
   ModelConfig config;
+  // What the configuration claims; where it claims nothing, what the tensors show (with an empty
+  // config_source). Empty when nothing is quantized and no method is claimed.
   std::optional<QuantizationConfig> quantization;
   std::vector<Finding> findings;  // everything that reading and cross-checking found
 
@@ -62,9 +64,10 @@ struct LoadOptions {
 
 // Discovers, reads every header, cross-checks index, shards and configuration. The repository must
 // outlive the checkpoint. Disagreements become findings; what cannot be read at all is an error.
-// Findings: CONFIG_MISSING, INDEX_PHANTOM_TENSOR, INDEX_MISSES_TENSOR, INDEX_TOTAL_SIZE,
-// SHARD_STRAY, SHARD_MISSING, LFS_POINTER, DUPLICATE_TENSOR, UNSUPPORTED_CONTAINER,
-// COMPANION_MISSING, CONFIG_TENSOR_MISMATCH.
+// A tensor that several files hold is kept once. Findings: CONFIG_MISSING, INDEX_PHANTOM_TENSOR,
+// INDEX_MISSES_TENSOR, INDEX_TOTAL_SIZE, INDEX_STALE, SHARD_STRAY, SHARD_MISSING, LFS_POINTER,
+// DUPLICATE_TENSOR, UNSUPPORTED_CONTAINER, COMPANION_MISSING, COMPANION_MISMATCH,
+// CONFIG_TENSOR_MISMATCH, UNKNOWN_QUANTIZATION.
 [[nodiscard]] Result<Checkpoint> load_checkpoint(const store::Repository& repository,
                                                  Observer& observer,
                                                  const LoadOptions& options = {});

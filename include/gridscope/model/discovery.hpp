@@ -3,6 +3,7 @@
 // Which files of a repository are "the model". One set is chosen and never added to another:
 // variants (fp16), a consolidated copy and PyTorch copies of the same weights are alternatives.
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +34,16 @@ struct Discovery {
 
 // Order of choice: the file or folder that the reference names; model.safetensors; its index;
 // diffusers components; consolidated.safetensors; adapter_model.safetensors; any other safetensors
-// (one group of shards); GGUF; and last, what can be recognised but not read. Errors: kNotFound
-// when there are no weights at all, listing what is there; kCorrupt for a bad index.
+// (one group of shards); GGUF; and last, what can be recognised but not read. Dense modules of
+// sentence-transformers come along as components. A place that cannot list is asked for the usual
+// names. Findings: SHARD_MISSING, SHARD_STRAY, INDEX_STALE (an index beside model.safetensors that
+// speaks of other files). Errors: kNotFound when there are no weights at all, listing what is
+// there; kCorrupt for a bad index; kInvalidArgument when several groups of files could be the
+// model, listing them.
 [[nodiscard]] Result<Discovery> discover(const store::Repository& repository,
                                          const format::Limits& limits = {});
+
+// SHARD_MISSING for shards of `set` (paths in the repository) that are not there.
+[[nodiscard]] Finding missing_shards(const WeightSet& set, std::span<const std::string> missing);
 
 }  // namespace gridscope::model
