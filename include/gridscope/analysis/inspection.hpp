@@ -12,13 +12,17 @@
 #include "gridscope/core/finding.hpp"
 #include "gridscope/core/observer.hpp"
 #include "gridscope/core/result.hpp"
-#include "gridscope/model/checkpoint.hpp"
+
+namespace gridscope::model {
+struct Checkpoint;
+}
 
 namespace gridscope::analysis {
 
 // One line of the answer: tensors that belong together.
 struct InspectionRow {
-  std::string key;    // "transformer_body"; of a role "transformer_body/attention/packed_weights"
+  // "transformer_body"; of a role "transformer_body/attention/packed_weights"
+  std::string key;
   std::string title;  // "transformer body"
   std::uint64_t tensors = 0;
   std::uint64_t bytes = 0;
@@ -62,15 +66,15 @@ enum class GroupBy : std::uint8_t { kPart, kRole, kDtype, kLayer, kFile };
 
 struct Inspection {
   // model
-  std::string reference;
-  std::string kind;
-  std::string revision;
-  std::string commit;
+  std::string reference = {};
+  std::string kind = {};
+  std::string revision = {};
+  std::string commit = {};
 
-  std::string container;
-  std::string model_type;
-  std::vector<std::string> architectures;
-  std::optional<QuantizationSummary> quantization;
+  std::string container = {};
+  std::string model_type = {};
+  std::vector<std::string> architectures = {};
+  std::optional<QuantizationSummary> quantization = {};
 
   // totals
   std::uint64_t files = 0;
@@ -80,15 +84,17 @@ struct Inspection {
   std::uint64_t tensor_bytes = 0;
   std::uint64_t parameters = 0;
 
-  std::vector<InspectionRow> parts;  // by bytes, largest first
-  std::vector<InspectionRow> roles;  // likewise
+  std::vector<InspectionRow> parts = {};  // by bytes, largest first
+  std::vector<InspectionRow> roles = {};  // likewise
   GroupBy by = GroupBy::kPart;
-  std::vector<InspectionRow> groups;      // for dtype, layer and file; empty otherwise
-  std::vector<InspectionTensor> tensors;  // when asked for
+  std::vector<InspectionRow> groups = {};      // for dtype, layer and file; empty otherwise
+  std::vector<InspectionTensor> tensors = {};  // when asked for
 
-  std::vector<Finding> findings;  // worst first
-  ReadTotals reads;
+  std::vector<Finding> findings = {};  // worst first, then by code
+  ReadTotals reads = {};
   double read_seconds = 0.0;
+
+  friend bool operator==(const Inspection&, const Inspection&) = default;
 };
 
 struct InspectOptions {

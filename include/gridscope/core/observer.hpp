@@ -75,6 +75,8 @@ struct ReadTotals {
   std::uint64_t requests = 0;    // sent over the network, plus read operations on local files
   std::uint64_t bytes = 0;       // from network and disk, not from the range cache
   std::uint64_t cache_hits = 0;  // ranges that the range cache served
+
+  friend bool operator==(const ReadTotals&, const ReadTotals&) = default;
 };
 
 // Counts reads and passes every event on. Thread-safe.
