@@ -3,6 +3,7 @@
 // An inspection as text, Markdown and JSON. Every form renders the same value.
 
 #include <string>
+#include <string_view>
 
 #include "gridscope/analysis/inspection.hpp"
 #include "gridscope/core/result.hpp"

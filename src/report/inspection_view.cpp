@@ -1,0 +1,208 @@
+#include "gridscope/report/inspection_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gridscope/core/text.hpp"
+
+namespace gridscope::report {
+namespace {
+
+using analysis::GroupBy;
+using analysis::Inspection;
+using analysis::InspectionRow;
+using Align = TextTable::Align;
+
+constexpr std::size_t kCommitDigits = 7;
+
+// A decimal and a binary unit, used side by side.
+struct SizeUnits {
+  std::string_view decimal;
+  std::string_view binary;
+  double decimal_bytes;
+  double binary_bytes;
+};
+
+// GB and GiB for what is a model by today's measure; a table of small ones would be all zeros.
+const SizeUnits& units_for(std::uint64_t total_bytes) {
+  static constexpr SizeUnits kGiga = {"GB", "GiB", 1e9, 1024.0 * 1024.0 * 1024.0};
+  static constexpr SizeUnits kMega = {"MB", "MiB", 1e6, 1024.0 * 1024.0};
+  constexpr std::uint64_t kSmall = 100'000'000;
+  return total_bytes < kSmall ? kMega : kGiga;
+}
+
+std::string in_units(std::uint64_t bytes, double unit_bytes) {
+  return fmt::format("{:.3f}", static_cast<double>(bytes) / unit_bytes);
+}
+
+// A reference may name the revision itself; it is not said twice.
+bool shows_revision(const Inspection& inspection) {
+  return !inspection.revision.empty() && inspection.revision != inspection.commit &&
+         inspection.reference.find('@' + inspection.revision) == std::string::npos;
+}
+
+// "int4"; "8-bit" where codes are floating point.
+std::string bits_text(const analysis::QuantizationSummary& quantization, std::uint32_t bits) {
+  constexpr std::array<std::string_view, 3> kFloatMarks = {"fp", "float", "nf4"};
+  const bool is_float = std::ranges::any_of(kFloatMarks, [&](std::string_view mark) {
+    return quantization.method.find(mark) != std::string::npos ||
+           quantization.format.find(mark) != std::string::npos;
+  });
+  return is_float ? fmt::format("{}-bit", bits) : fmt::format("int{}", bits);
+}
+
+std::string quantization_text(const analysis::QuantizationSummary& quantization) {
+  std::string text = quantization.method;
+  if (!quantization.format.empty()) text += ' ' + quantization.format;
+  if (quantization.bits) text += ' ' + bits_text(quantization, *quantization.bits);
+  if (quantization.group_size) {
+    text += *quantization.group_size < 0 ? std::string(", a group per row")
+                                         : fmt::format(", group {}", *quantization.group_size);
+  }
+  if (quantization.symmetric) text += *quantization.symmetric ? ", symmetric" : ", asymmetric";
+  return text;
+}
+
+std::string dtypes_text(const Inspection& inspection) {
+  std::set<std::string_view> dtypes;
+  for (const InspectionRow& row : inspection.parts) {
+    for (const auto& [dtype, tensors] : row.dtypes) dtypes.insert(dtype);
+  }
+  return fmt::format("not quantized ({})", fmt::join(dtypes, ", "));
+}
+
+const std::vector<InspectionRow>& shown_rows(const Inspection& inspection) {
+  switch (inspection.by) {
+    case GroupBy::kPart:
+      return inspection.parts;
+    case GroupBy::kRole:
+      return inspection.roles;
+    case GroupBy::kDtype:
+    case GroupBy::kLayer:
+    case GroupBy::kFile:
+      break;
+  }
+  return inspection.groups;
+}
+
+std::vector<std::string> row_cells(const InspectionRow& row, const SizeUnits& units) {
+  const bool has_parameters = row.parameters > 0;
+  return {row.title,
+          in_units(row.bytes, units.decimal_bytes),
+          in_units(row.bytes, units.binary_bytes),
+          fmt::format("{:.1f}%", 100.0 * row.share),
+          with_thousands(row.tensors),
+          has_parameters ? with_thousands(row.parameters) : "-",
+          has_parameters ? fmt::format("{:.2f}", row.bits_per_weight) : "-",
+          row.stored_as};
+}
+
+InspectionRow total_row(const Inspection& inspection) {
+  InspectionRow total;
+  total.title = "total";
+  total.tensors = inspection.tensor_count;
+  total.bytes = inspection.tensor_bytes;
+  total.share = inspection.tensor_bytes > 0 ? 1.0 : 0.0;
+  total.parameters = inspection.parameters;
+  if (total.parameters > 0) {
+    total.bits_per_weight =
+        8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.parameters);
+  }
+  return total;
+}
+
+std::string shape_text(std::span<const std::uint64_t> shape) {
+  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
+}
+
+}  // namespace
+
+std::string model_title(const Inspection& inspection) {
+  std::string title = inspection.reference;
+  if (shows_revision(inspection)) title += " @ " + inspection.revision;
+  if (!inspection.commit.empty()) {
+    title += fmt::format(" (commit {})", inspection.commit.substr(0, kCommitDigits));
+  }
+  return title;
+}
+
+std::string storage_summary(const Inspection& inspection) {
+  std::vector<std::string> words;
+  if (!inspection.model_type.empty()) {
+    words.push_back(inspection.model_type);
+  } else if (!inspection.architectures.empty()) {
+    words.push_back(inspection.architectures.front());
+  }
+  words.push_back(inspection.container);
+  words.push_back(count_of(inspection.files, "file"));
+  const SizeUnits& units = units_for(inspection.file_bytes);
+  words.push_back(fmt::format("{} {} ({} {})", in_units(inspection.file_bytes, units.decimal_bytes),
+                              units.decimal, in_units(inspection.file_bytes, units.binary_bytes),
+                              units.binary));
+  std::string text = fmt::format("{}", fmt::join(words, ", "));
+  if (inspection.tensor_count == 0) return text;
+  return text + "; " +
+         (inspection.quantization ? quantization_text(*inspection.quantization)
+                                  : dtypes_text(inspection));
+}
+
+TextTable row_table(const Inspection& inspection) {
+  const SizeUnits& units = units_for(inspection.tensor_bytes);
+  TextTable table{.columns = {{std::string(group_by_name(inspection.by))},
+                              {std::string(units.decimal), Align::kRight},
+                              {std::string(units.binary), Align::kRight},
+                              {"share", Align::kRight},
+                              {"tensors", Align::kRight},
+                              {"parameters", Align::kRight},
+                              {"bits/weight", Align::kRight},
+                              {"stored as"}},
+                  .rows = {}};
+  for (const InspectionRow& row : shown_rows(inspection)) {
+    table.rows.push_back(row_cells(row, units));
+  }
+  table.total = row_cells(total_row(inspection), units);
+  return table;
+}
+
+TextTable tensor_table(const Inspection& inspection) {
+  TextTable table{.columns = {{"tensor"},
+                              {"dtype"},
+                              {"shape"},
+                              {"bytes", Align::kRight},
+                              {"offset", Align::kRight},
+                              {"part"},
+                              {"role"},
+                              {"file"}},
+                  .rows = {}};
+  for (const analysis::InspectionTensor& tensor : inspection.tensors) {
+    table.rows.push_back({tensor.name, tensor.dtype, shape_text(tensor.shape),
+                          with_thousands(tensor.bytes), with_thousands(tensor.offset), tensor.part,
+                          tensor.role, tensor.file});
+  }
+  return table;
+}
+
+std::string findings_summary(std::span<const Finding> findings) {
+  std::vector<std::string> counts;
+  for (const Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
+    const auto n = std::ranges::count(findings, severity, &Finding::severity);
+    if (n == 0) continue;
+    counts.push_back(count_of(static_cast<std::uint64_t>(n), severity_name(severity)));
+  }
+  if (counts.empty()) return "No findings";
+  return fmt::format("Findings: {}", fmt::join(counts, ", "));
+}
+
+std::string reads_summary(const Inspection& inspection) {
+  return fmt::format("{}, {} ({}), {:.3f} seconds, {}",
+                     count_of(inspection.reads.requests, "request"),
+                     count_of(inspection.reads.bytes, "byte"), format_bytes(inspection.reads.bytes),
+                     inspection.read_seconds, count_of(inspection.reads.cache_hits, "cache hit"));
+}
+
+}  // namespace gridscope::report
