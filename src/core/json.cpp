@@ -224,11 +224,11 @@ class TreeBuilder final : public JsonHandler {
  private:
   struct Open {
     JsonValue::Storage container;
-    std::string key = {};  // of the member that comes next, in an object
+    std::string key;  // of the member that comes next, in an object
   };
 
   Status begin(JsonValue::Storage container) {
-    open_.push_back({.container = std::move(container)});
+    open_.push_back({.container = std::move(container), .key = {}});
     return {};
   }
 
@@ -301,7 +301,7 @@ class CountingIterator {
   using pointer = const char*;
   using reference = const char&;
 
-  CountingIterator(const char* at, std::size_t& count) : at_(at), count_(&count) {}
+  CountingIterator(std::string_view::iterator at, std::size_t& count) : at_(at), count_(&count) {}
   reference operator*() const { return *at_; }
   CountingIterator& operator++() {
     ++at_;
@@ -314,14 +314,14 @@ class CountingIterator {
   friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
 
  private:
-  const char* at_;
+  std::string_view::iterator at_;
   std::size_t* count_;
 };
 
 Status read_text(std::string_view text, Adapter& adapter, const Positions& positions) {
   std::size_t& reached = adapter.reached();
-  if (nlohmann::json::sax_parse(CountingIterator(text.data(), reached),
-                                CountingIterator(text.data() + text.size(), reached), &adapter)) {
+  if (nlohmann::json::sax_parse(CountingIterator(text.begin(), reached),
+                                CountingIterator(text.end(), reached), &adapter)) {
     return {};
   }
   return tl::make_unexpected(adapter.error(positions));
@@ -329,12 +329,12 @@ Status read_text(std::string_view text, Adapter& adapter, const Positions& posit
 
 }  // namespace
 
-Status read_json(std::span<const std::byte> bytes, JsonHandler& handler, const JsonLimits& limits,
+Status read_json(std::span<const std::byte> text, JsonHandler& handler, const JsonLimits& limits,
                  DuplicateKeys duplicates) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  GRIDSCOPE_CHECK(check_text(text, limits));
-  Adapter adapter(text, handler, limits, duplicates);
-  return read_text(text, adapter, {});
+  const std::string_view view(reinterpret_cast<const char*>(text.data()), text.size());
+  GRIDSCOPE_CHECK(check_text(view, limits));
+  Adapter adapter(view, handler, limits, duplicates);
+  return read_text(view, adapter, {});
 }
 
 const JsonValue* JsonValue::find(std::string_view key) const {

@@ -50,10 +50,10 @@ class CachedSource final : public ByteSource {
                Observer& observer)
       : source_(std::move(source)), cache_(cache), key_(std::move(key)), observer_(observer) {}
 
-  std::uint64_t size() const override { return source_->size(); }
-  const SourceIdentity& identity() const override { return source_->identity(); }
+  [[nodiscard]] std::uint64_t size() const override { return source_->size(); }
+  [[nodiscard]] const SourceIdentity& identity() const override { return source_->identity(); }
 
-  Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     GRIDSCOPE_CHECK(check_range(*this, offset, into.size()));
     if (into.empty() || hit(offset, into)) return {};
     GRIDSCOPE_CHECK(source_->read_at(offset, into));
@@ -61,7 +61,7 @@ class CachedSource final : public ByteSource {
     return {};
   }
 
-  Status read_many(std::span<const ReadRequest> requests) const override {
+  [[nodiscard]] Status read_many(std::span<const ReadRequest> requests) const override {
     for (const ReadRequest& request : requests) {
       GRIDSCOPE_CHECK(check_range(*this, request.offset, request.into.size()));
     }
@@ -73,7 +73,7 @@ class CachedSource final : public ByteSource {
   }
 
  private:
-  bool hit(std::uint64_t offset, std::span<std::byte> into) const {
+  [[nodiscard]] bool hit(std::uint64_t offset, std::span<std::byte> into) const {
     if (!cache_.get(key_, offset, into)) return false;
     observer_.on_event(RangeRead{.source = identity().name,
                                  .offset = offset,
@@ -84,7 +84,7 @@ class CachedSource final : public ByteSource {
 
   // Fills what the cache holds and returns the other requests. A group is looked up as a whole
   // first, as it was kept; when that fails, one request at a time.
-  std::vector<ReadRequest> serve(std::span<const ReadRequest> requests) const {
+  [[nodiscard]] std::vector<ReadRequest> serve(std::span<const ReadRequest> requests) const {
     std::vector<ReadRequest> missing;
     for (const CoalescedRange& group : join(requests)) {
       if (group.requests.size() > 1) {

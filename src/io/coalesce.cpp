@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace gridscope::io {
 namespace {
@@ -22,7 +23,7 @@ std::vector<std::size_t> in_file_order(std::span<const ReadRequest> requests) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (!requests[i].into.empty()) order.push_back(i);
   }
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return requests[i].offset; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(requests[i].offset, i); });
   return order;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 // On a disk a merged read saves a system call, not a round trip, so that there is no reason to hold
 // more than this in a buffer.
-constexpr CoalesceOptions kMerging = {.max_gap = 16 * 1024, .max_length = 4 * 1024 * 1024};
+constexpr CoalesceOptions kMerging = {.max_gap = 16ULL * 1024, .max_length = 4ULL * 1024 * 1024};
 
 // What moves when somebody writes to a file.
 std::string version_of(const struct stat& state) {
@@ -29,16 +29,16 @@ class FileSource final : public ByteSource {
   FileSource(Descriptor file, std::uint64_t size, SourceIdentity identity, Observer& observer)
       : file_(std::move(file)), size_(size), identity_(std::move(identity)), observer_(observer) {}
 
-  std::uint64_t size() const override { return size_; }
-  const SourceIdentity& identity() const override { return identity_; }
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] const SourceIdentity& identity() const override { return identity_; }
 
-  Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     GRIDSCOPE_CHECK(check_range(*this, offset, into.size()));
     if (into.empty()) return {};
     return fetch(offset, into);
   }
 
-  Status read_many(std::span<const ReadRequest> requests) const override {
+  [[nodiscard]] Status read_many(std::span<const ReadRequest> requests) const override {
     for (const ReadRequest& request : requests) {
       GRIDSCOPE_CHECK(check_range(*this, request.offset, request.into.size()));
     }
@@ -51,8 +51,8 @@ class FileSource final : public ByteSource {
 
  private:
   // A range that one request alone asks for goes straight to where it is wanted.
-  Status fill(const CoalescedRange& merged, std::span<const ReadRequest> requests,
-              std::vector<std::byte>& buffer) const {
+  [[nodiscard]] Status fill(const CoalescedRange& merged, std::span<const ReadRequest> requests,
+                            std::vector<std::byte>& buffer) const {
     const ByteRange& range = merged.range;
     if (merged.requests.size() == 1) {
       const ReadRequest& only = requests[merged.requests.front()];
@@ -64,7 +64,7 @@ class FileSource final : public ByteSource {
     return {};
   }
 
-  Status fetch(std::uint64_t offset, std::span<std::byte> into) const {
+  [[nodiscard]] Status fetch(std::uint64_t offset, std::span<std::byte> into) const {
     const Result<std::size_t> read = read_up_to(file_, offset, into);
     if (!read) return tl::make_unexpected(with_context(read.error(), quote(identity_.name)));
     GRIDSCOPE_CHECK(check_unchanged());
@@ -78,7 +78,7 @@ class FileSource final : public ByteSource {
   }
 
   // Looked at after a read, so that a write before or during it is noticed.
-  Status check_unchanged() const {
+  [[nodiscard]] Status check_unchanged() const {
     struct stat state{};
     if (::fstat(file_.get(), &state) != 0) {
       return tl::make_unexpected(system_error(errno, quote(identity_.name)));

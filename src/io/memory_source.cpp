@@ -11,10 +11,10 @@ class MemorySource final : public ByteSource {
   MemorySource(std::vector<std::byte> bytes, SourceIdentity identity)
       : bytes_(std::move(bytes)), identity_(std::move(identity)) {}
 
-  std::uint64_t size() const override { return bytes_.size(); }
-  const SourceIdentity& identity() const override { return identity_; }
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] const SourceIdentity& identity() const override { return identity_; }
 
-  Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     GRIDSCOPE_CHECK(check_range(*this, offset, into.size()));
     if (!into.empty()) std::memcpy(into.data(), bytes_.data() + offset, into.size());
     return {};

@@ -47,8 +47,9 @@ std::string range_name(const ByteRange& range) {
 // The range that an entry of that name holds; empty for any other name.
 std::optional<ByteRange> parse_range_name(std::string_view name) {
   ByteRange range;
-  const char* const end = name.data() + name.size();
-  const auto [dash, bad_offset] = std::from_chars(name.data(), end, range.offset);
+  const char* const begin = name.data();
+  const char* const end = begin + name.size();
+  const auto [dash, bad_offset] = std::from_chars(begin, end, range.offset);
   if (bad_offset != std::errc() || dash == end) return std::nullopt;
   const auto [rest, bad_length] = std::from_chars(dash + 1, end, range.length);
   if (bad_length != std::errc() || range_name(range) != name) return std::nullopt;
@@ -235,7 +236,7 @@ class DiskCache final : public RangeCache {
     keep(key, kDocumentName, 0, bytes);
   }
 
-  RangeCacheUsage usage() const override { return scan(options_.directory).usage(); }
+  [[nodiscard]] RangeCacheUsage usage() const override { return scan(options_.directory).usage(); }
 
   Result<RangeCacheUsage> clear() override {
     const Contents contents = scan(options_.directory);
@@ -250,12 +251,12 @@ class DiskCache final : public RangeCache {
   }
 
  private:
-  fs::path object_directory(const std::string& key) const {
+  [[nodiscard]] fs::path object_directory(const std::string& key) const {
     const std::string hash = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(key))));
     return options_.directory / hash.substr(0, 2) / hash;
   }
 
-  std::vector<ByteRange> kept_ranges(const fs::path& directory) const {
+  [[nodiscard]] std::vector<ByteRange> kept_ranges(const fs::path& directory) const {
     std::vector<ByteRange> ranges;
     for (const std::string& name : names_in(directory)) {
       const auto range = parse_range_name(name);
@@ -282,7 +283,7 @@ class DiskCache final : public RangeCache {
     return std::move(entry->bytes);
   }
 
-  Result<CacheEntry> read_entry(const Descriptor& file) const {
+  [[nodiscard]] Result<CacheEntry> read_entry(const Descriptor& file) const {
     struct stat state{};
     if (::fstat(file.get(), &state) != 0 || !S_ISREG(state.st_mode) ||
         static_cast<std::uint64_t>(state.st_size) > cache_entry_bound(options_.max_entry_bytes)) {

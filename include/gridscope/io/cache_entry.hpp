@@ -32,7 +32,7 @@ struct CacheEntry {
   friend bool operator==(const CacheEntry&, const CacheEntry&) = default;
 };
 
-inline constexpr std::size_t kMaxCacheKeyBytes = 16 * 1024;
+inline constexpr std::size_t kMaxCacheKeyBytes = 16'384;
 
 // The longest file that an entry of `length` bytes can take.
 [[nodiscard]] std::uint64_t cache_entry_bound(std::uint64_t length);

@@ -11,7 +11,7 @@
 namespace gridscope::io {
 
 struct CoalesceOptions {
-  std::uint64_t max_gap = 64 * 1024;               // bytes read for nothing to save a request
+  std::uint64_t max_gap = 64ULL * 1024;            // bytes read for nothing to save a request
   std::uint64_t max_length = 32ULL * 1024 * 1024;  // of one merged range; longer ones are cut
 };
 
