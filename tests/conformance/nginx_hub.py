@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import time
@@ -62,7 +63,7 @@ http {{
 
 # A regular file is answered at once; a large one by the way to its blob.
 SMALL_FILE = """
-    location ~ ^/{repository}/resolve/(main|{commit})/{path}$ {{
+    location ~ ^/{repository}/resolve/(main|{commit})/{pattern}$ {{
       add_header ETag '"{oid}"';
       add_header X-Repo-Commit {commit};
       default_type text/plain;
@@ -70,7 +71,7 @@ SMALL_FILE = """
     }}
 """
 LARGE_FILE = """
-    location ~ ^/{repository}/resolve/(main|{commit})/{path}$ {{
+    location ~ ^/{repository}/resolve/(main|{commit})/{pattern}$ {{
       add_header X-Repo-Commit {commit} always;
       add_header X-Linked-Size {size} always;
       add_header X-Linked-ETag '"{sha256}"' always;
@@ -111,8 +112,9 @@ def lay_out(root, model, facts):
         target = root / "blobs" / large["oid"] if large else root / "hub/files" / path.name
         os.symlink(path, target)
         template = LARGE_FILE if large else SMALL_FILE
-        locations.append(template.format(path=path.name.replace(".", r"\."), size=len(data),
-                                         oid=entry["oid"], sha256=large and large["oid"], **facts))
+        locations.append(template.format(pattern=re.escape(path.name), path=path.name,
+                                         size=len(data), oid=entry["oid"],
+                                         sha256=large and large["oid"], **facts))
     info = {"id": REPOSITORY, "modelId": REPOSITORY, "sha": COMMIT, "private": False, "gated": False,
             "disabled": False, "tags": ["safetensors"], "downloads": 1, "likes": 1,
             "siblings": [{"rfilename": entry["path"]} for entry in entries]}
