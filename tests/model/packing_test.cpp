@@ -75,8 +75,8 @@ TEST(Packing, CountsStackedExperts) {
 }
 
 TEST(Packing, SaysWhichShapesContradictEachOther) {
-  const Packing packing = measure(ct_packed(4, 12, 7));
-  EXPECT_EQ(packing.fault, "weights I32 [4, 12] do not fit scales BF16 [4, 7]");
+  const Packing packing = measure(ct_packed(4, 12, 97));
+  EXPECT_EQ(packing.fault, "weights I32 [4, 12] do not fit scales BF16 [4, 97]");
   EXPECT_EQ(packing.parameters, 4U * 96);
 }
 

@@ -80,7 +80,7 @@ TEST(SchemeDetection, FollowsTheTable) {
        {tensor("m.qweight", Dtype::kI32, {64, 2}), tensor("m.scales", Dtype::kF16, {2, 16}),
         tensor("m.qzeros", Dtype::kI32, {2, 2})}},
       {"awq_gemv",
-       {tensor("m.qweight", Dtype::kI32, {16, 8}), tensor("m.scales", Dtype::kF16, {16, 8}),
+       {tensor("m.qweight", Dtype::kI32, {16, 32}), tensor("m.scales", Dtype::kF16, {16, 8}),
         tensor("m.qzeros", Dtype::kI32, {16, 1})}},
       {"awq_gemv_fast",
        {tensor("m.qweight", Dtype::kI16, {4, 64}), tensor("m.scales", Dtype::kF16, {8, 16})}},
