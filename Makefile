@@ -22,7 +22,7 @@ run: ## install what is missing, build, inspect the fixtures (offline)
 	.ci/packages install build test
 	cmake --preset release
 	$(BUILD) release --target gridscope sparse_checkpoint
-	$(RELEASE)/tests/support/sparse_checkpoint $(FIXTURES)/E2B-bf16 $(FIXTURES)/E2B-w4a16 $(CHECKPOINTS)
+	$(RELEASE)/tests/support/sparse_checkpoint $(wildcard $(FIXTURES)/*/) $(CHECKPOINTS)
 	$(RELEASE)/src/cli/gridscope inspect $(CHECKPOINTS)/E2B-bf16
 	$(RELEASE)/src/cli/gridscope inspect $(CHECKPOINTS)/E2B-w4a16
 
