@@ -12,7 +12,6 @@
 #include "gridscope/analysis/tied_head.hpp"
 #include "gridscope/format/container.hpp"
 #include "gridscope/model/checkpoint.hpp"
-#include "gridscope/store/reference.hpp"
 
 namespace gridscope::analysis {
 namespace {
