@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -335,12 +336,22 @@ Status check_entry(const Entry& entry, std::uint64_t previous_end) {
       needed, entry.begin, entry.end, entry.end - entry.begin));
 }
 
-// Sorts the tensors, checks that they tile the data and gives them their place in the file.
+// Where each tensor stands in `entries`, by offset: those without bytes before the one that starts
+// in the same place, else as written.
+std::vector<std::size_t> in_order_of_offset(const std::vector<Entry>& entries) {
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::tuple(entries[i].begin, entries[i].end, i); });
+  return order;
+}
+
+// Checks that the tensors tile the data, and gives them their place in the file.
 Status place_tensors(std::vector<Entry>&& entries, std::uint64_t file_bytes, TensorTable& table) {
-  std::ranges::stable_sort(entries, {}, [](const Entry& e) { return std::tuple(e.begin, e.end); });
   table.tensors.reserve(entries.size());
   std::uint64_t data_bytes = 0;
-  for (Entry& entry : entries) {
+  for (const std::size_t i : in_order_of_offset(entries)) {
+    Entry& entry = entries[i];
     GRIDSCOPE_CHECK(check_entry(entry, data_bytes));
     entry.info.offset = table.header_bytes + entry.begin;
     entry.info.bytes = entry.end - entry.begin;
