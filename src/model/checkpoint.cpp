@@ -177,6 +177,7 @@ class Loader {
     }
     check_index(merged, headers, set, checkpoint_.findings);
     set.index = {};  // half a million names are not needed any more
+    merged.by_name = {};
     const auto base = static_cast<std::size_t>(headers.data() - headers_.data());
     for (std::uint32_t& file : merged.file_of) file = file_numbers_[base + file];
     add_tensors(std::move(merged), claim_of(number));

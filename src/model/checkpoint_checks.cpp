@@ -15,7 +15,7 @@ namespace gridscope::model {
 namespace {
 
 using format::TensorInfo;
-using ByName = std::unordered_map<std::string_view, std::uint32_t>;
+using Copies = std::span<const NameTable::Copy>;
 
 // The file that each shard of the index is, by its place among the headers; empty when it was not
 // read.
@@ -33,24 +33,7 @@ std::vector<std::optional<std::uint32_t>> files_of_shards(std::span<const FileHe
   return files;
 }
 
-struct Copies {
-  std::uint32_t first;
-  std::uint32_t second;
-};
-
-std::vector<Copies> find_copies(std::span<const TensorInfo> tensors) {
-  std::vector<Copies> copies;
-  ByName by_name;
-  by_name.reserve(tensors.size());
-  for (std::uint32_t i = 0; i < tensors.size(); ++i) {
-    const auto [at, is_new] = by_name.try_emplace(tensors[i].name, i);
-    if (!is_new) copies.push_back({.first = at->second, .second = i});
-  }
-  return copies;
-}
-
-void report_copies(const MergedTensors& merged, std::span<const Copies> copies,
-                   std::vector<Finding>& findings) {
+void report_copies(const MergedTensors& merged, Copies copies, std::vector<Finding>& findings) {
   Finding same{.code = "DUPLICATE_TENSOR",
                .severity = Severity::kWarning,
                .message = {},
@@ -73,10 +56,11 @@ void report_copies(const MergedTensors& merged, std::span<const Copies> copies,
 }
 
 // Of each pair, the one to leave out: what stands where the index does not say.
-std::vector<bool> copies_to_drop(const MergedTensors& merged, std::span<const Copies> copies,
+std::vector<bool> copies_to_drop(const MergedTensors& merged, Copies copies,
                                  std::span<const FileHeader> headers, const WeightSet& set) {
   std::unordered_map<std::string_view, std::uint32_t> wanted;  // file, by tensor
-  for (const Copies& pair : copies) wanted.emplace(merged.tensors[pair.first].name, headers.size());
+  for (const NameTable::Copy& pair : copies)
+    wanted.emplace(merged.tensors[pair.first].name, headers.size());
   const auto files = files_of_shards(headers, set);
   for (const format::ShardIndex::Entry& entry : set.index.entries) {
     const auto found = wanted.find(entry.tensor);
@@ -102,12 +86,14 @@ void drop_copies(MergedTensors& merged, const std::vector<bool>& drop) {
   merged.file_of.resize(kept);
 }
 
-void check_total_size(const MergedTensors& merged, const WeightSet& set,
-                      std::vector<Finding>& findings) {
+void check_total_size(const MergedTensors& merged, std::span<const FileHeader> headers,
+                      const WeightSet& set, std::vector<Finding>& findings) {
   std::uint64_t total = 0;
   for (const TensorInfo& tensor : merged.tensors) total += tensor.bytes;
   if (!set.index.total_size || *set.index.total_size == total) return;
   const std::uint64_t claimed = *set.index.total_size;
+  std::uint64_t files = 0;
+  for (const FileHeader& header : headers) files += header.bytes;
   findings.push_back({.code = "INDEX_TOTAL_SIZE",
                       .severity = Severity::kNote,
                       .message = fmt::format("{} gives {} bytes of tensors, the shards hold {}",
@@ -133,10 +119,12 @@ MergedTensors merge_tables(std::span<FileHeader> headers, const WeightSet& set,
     std::ranges::move(tensors, std::back_inserter(merged.tensors));
     merged.file_of.resize(merged.tensors.size(), i);
   }
-  const std::vector<Copies> copies = find_copies(merged.tensors);
+  merged.by_name = NameTable(merged.tensors);
+  const Copies copies = merged.by_name.copies();
   if (copies.empty()) return merged;
   report_copies(merged, copies, findings);
   drop_copies(merged, copies_to_drop(merged, copies, headers, set));
+  merged.by_name = NameTable(merged.tensors);
   return merged;
 }
 
@@ -151,19 +139,13 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
                  .severity = Severity::kWarning,
                  .message = {},
                  .remedy = "write the index again: loaders skip what it does not name"};
-  ByName by_name;
-  by_name.reserve(merged.tensors.size());
-  for (std::uint32_t i = 0; i < merged.tensors.size(); ++i) {
-    by_name.emplace(merged.tensors[i].name, i);
-  }
   const auto files = files_of_shards(headers, set);
   std::vector<bool> named(merged.tensors.size());
   for (const format::ShardIndex::Entry& entry : set.index.entries) {
-    const auto found = by_name.find(entry.tensor);
-    if (found != by_name.end()) named[found->second] = true;
+    const auto found = merged.by_name.find(merged.tensors, entry.tensor);
+    if (found) named[*found] = true;
     if (!files[entry.shard]) continue;
-    const bool there =
-        found != by_name.end() && merged.file_of[found->second] == *files[entry.shard];
+    const bool there = found && merged.file_of[*found] == *files[entry.shard];
     if (!there) phantom.add_tensor(entry.tensor);
   }
   for (std::size_t i = 0; i < named.size(); ++i) {
@@ -184,7 +166,7 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
     findings.push_back(std::move(missed));
   }
   if (std::ranges::all_of(files, [](const auto& file) { return file.has_value(); })) {
-    check_total_size(merged, set, findings);
+    check_total_size(merged, headers, set, findings);
   }
 }
 

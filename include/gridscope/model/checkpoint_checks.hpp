@@ -13,6 +13,7 @@
 #include "gridscope/format/tensor_table.hpp"
 #include "gridscope/model/discovery.hpp"
 #include "gridscope/model/file_headers.hpp"
+#include "gridscope/model/name_table.hpp"
 
 namespace gridscope::model {
 
@@ -20,6 +21,7 @@ namespace gridscope::model {
 struct MergedTensors {
   std::vector<format::TensorInfo> tensors;
   std::vector<std::uint32_t> file_of;  // into the headers that were given
+  NameTable by_name = {};
 };
 
 // Puts the tables of a set's headers together (and empties them). A tensor that stands in two files
