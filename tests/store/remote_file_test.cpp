@@ -1,0 +1,229 @@
+#include "gridscope/store/remote_file.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "gridscope/store/hub_api.hpp"
+#include "store/world.hpp"
+
+namespace gridscope::store {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Fails;
+using test::HttpReply;
+using test::HttpRequest;
+using test::HubStage;
+using test::IsOk;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class RemoteFileTest : public ::testing::Test {
+ protected:
+  RemoteFileTest() {
+    StoreContext context = world_.context();
+    context.connections = 4;
+    session_ =
+        RemoteSession::make(RemoteSession::Kind::kHub, world_.hub.endpoint(), context).value();
+  }
+
+  [[nodiscard]] RemoteFileSpec spec(std::string_view path = kLargePath) const {
+    const std::string commit = small_repo().commit;
+    const std::string content(small_repo().files.at(std::string(path)).content());
+    return {.session = session_,
+            .url = resolve_url_of(*session_, kRepo, commit, path).value(),
+            .name = std::string(path),
+            .size = content.size(),
+            .commit = commit,
+            .repo_id = std::string(kRepo)};
+  }
+  [[nodiscard]] std::unique_ptr<io::ByteSource> file() const { return make_remote_file(spec()); }
+
+  // The first answer for content, or all, become `reply`.
+  void refuse_content(HttpReply reply, std::size_t times) {
+    world_.hub.add_fault({.stage = HubStage::kContent,
+                          .change = [reply](const auto&, const auto&) { return reply; },
+                          .times = times});
+  }
+
+  World world_;
+  const std::string content_ = pattern(kLargeSize);
+  std::shared_ptr<RemoteSession> session_;
+};
+
+TEST_F(RemoteFileTest, KnowsItself) {
+  RemoteFileSpec known = spec();
+  known.content_id = "abc";
+  const auto source = make_remote_file(known);
+  EXPECT_EQ(source->size(), kLargeSize);
+  EXPECT_EQ(source->identity(),
+            (io::SourceIdentity{.name = "model.safetensors", .version = "abc"}));
+}
+
+TEST_F(RemoteFileTest, ReadsAnyRangeAndNothingBeyond) {
+  const auto source = file();
+  EXPECT_EQ(read_text(*source, 0, 1), content_.substr(0, 1));
+  EXPECT_EQ(read_text(*source, 123'456, 7'890), content_.substr(123'456, 7'890));
+  EXPECT_EQ(read_text(*source, kLargeSize - 1, 1), content_.substr(kLargeSize - 1));
+  EXPECT_EQ(read_all(*source), content_);
+  world_.hub.forget_requests();
+  EXPECT_EQ(read_text(*source, kLargeSize, 0), "");
+  EXPECT_THAT(read_text(*source, kLargeSize, 1),
+              Fails(ErrorCode::kInvalidArgument, HasSubstr("300")));
+  EXPECT_THAT(read_text(*source, UINT64_MAX, 2), Fails(ErrorCode::kInvalidArgument, HasSubstr("")));
+  EXPECT_THAT(world_.hub.requests(), IsEmpty());
+}
+
+TEST_F(RemoteFileTest, FindsTheContentOnceAndThenAsksItDirectly) {
+  const auto source = file();
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  ASSERT_THAT(read_text(*source, 1000, 10), IsOk());
+  ASSERT_THAT(read_text(*source, 200'000, 10), IsOk());
+  EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(1));
+  EXPECT_THAT(world_.requests_to("localhost"), SizeIs(3));
+}
+
+TEST_F(RemoteFileTest, FindsTheContentOnceForManyReadersAtOnce) {
+  const auto source = file();
+  std::vector<std::jthread> readers;
+  for (std::size_t i = 0; i < 8; ++i) {
+    readers.emplace_back([&, i] {
+      EXPECT_EQ(read_text(*source, i * 30'000, 100), content_.substr(i * 30'000, 100));
+    });
+  }
+  readers.clear();
+  EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(1));
+  EXPECT_THAT(world_.requests_to("localhost"), SizeIs(8));
+}
+
+TEST_F(RemoteFileTest, MergesNeighboursAndReadsTheRestInParallel) {
+  const auto source = file();
+  std::vector<std::string> texts(4, std::string(1000, '\0'));
+  const std::array<std::uint64_t, 4> offsets = {200'000, 0, 500, 3'000};
+  std::vector<io::ReadRequest> requests;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    requests.push_back({.offset = offsets[i], .into = std::as_writable_bytes(std::span(texts[i]))});
+  }
+  ASSERT_THAT(source->read_many(requests), IsOk());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(texts[i], content_.substr(offsets[i], 1000)) << i;
+  }
+  EXPECT_THAT(world_.requests_to("localhost"), SizeIs(2));
+}
+
+TEST_F(RemoteFileTest, LooksTheContentUpAgainBeforeItsUrlExpires) {
+  const auto source = file();
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  world_.wire.clock.advance(3600s - 121s);
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(1));
+  world_.wire.clock.advance(2s);
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(2));
+}
+
+TEST_F(RemoteFileTest, LooksTheContentUpOnceMoreWhenItIsRefused) {
+  for (const int status : {401, 403, 404}) {
+    world_.hub.clear_faults();
+    const auto source = file();
+    ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+    world_.hub.forget_requests();
+    refuse_content({.status = status, .body = "expired"}, 1);
+    EXPECT_EQ(read_text(*source, 1000, 10), content_.substr(1000, 10)) << status;
+    EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(1));
+    EXPECT_THAT(world_.requests_to("localhost"), SizeIs(2));
+  }
+}
+
+TEST_F(RemoteFileTest, ReportsAContentHostThatGoesOnRefusing) {
+  refuse_content({.status = 403, .body = "Auth failed: SignatureError: invalid key pair id\nmore"},
+                 SIZE_MAX);
+  const auto source = file();
+  EXPECT_THAT(read_text(*source, 0, 10),
+              Fails(ErrorCode::kPermission,
+                    AllOf(HasSubstr("Auth failed: SignatureError: invalid key pair id"),
+                          HasSubstr("http://localhost:"), Not(HasSubstr("Signature=")))));
+  EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(2));
+  EXPECT_THAT(world_.requests_to("localhost"), SizeIs(2));
+}
+
+TEST_F(RemoteFileTest, FollowsAContentHostThatRedirects) {
+  world_.hub.add_fault({.stage = HubStage::kContent,
+                        .change =
+                            [](const HttpRequest& request, auto) {
+                              return HttpReply{.status = 302,
+                                               .fields = {{"Location", request.target}}};
+                            },
+                        .times = 1});
+  EXPECT_EQ(read_text(*file(), 5, 10), content_.substr(5, 10));
+}
+
+TEST_F(RemoteFileTest, GivesUpOnAContentHostThatRedirectsForEver) {
+  world_.hub.add_fault(
+      {.stage = HubStage::kContent, .change = [](const HttpRequest& request, auto) {
+         return HttpReply{.status = 302, .fields = {{"Location", request.target}}};
+       }});
+  EXPECT_THAT(
+      read_text(*file(), 5, 10),
+      Fails(ErrorCode::kCorrupt, AllOf(HasSubstr("redirects"), Not(HasSubstr("Signature")))));
+}
+
+TEST_F(RemoteFileTest, AsksByHeadAfterARangeWasAppliedToARedirect) {
+  // The client asks twice before it believes a 416.
+  world_.hub.add_fault(
+      {.stage = HubStage::kResolve, .change = [](const HttpRequest& request, HttpReply reply) {
+         if (request.method == "HEAD") return reply;
+         return HttpReply{.status = 416,
+                          .fields = {{"Content-Range", "bytes */177"}},
+                          .body = "<html>no</html>"};
+       }});
+  EXPECT_EQ(read_text(*file(), 1000, 10), content_.substr(1000, 10));
+  const auto asked = world_.requests_to("127.0.0.1");
+  EXPECT_EQ(asked.back().method, "HEAD");
+  EXPECT_EQ(asked.back().range(), "");
+}
+
+TEST_F(RemoteFileTest, ReportsARefusedRangeWithWhatWasAskedAndTold) {
+  refuse_content({.status = 416, .fields = {{"Content-Range", "bytes */177"}}}, SIZE_MAX);
+  EXPECT_THAT(read_text(*file(), 1000, 10),
+              Fails(ErrorCode::kChanged, AllOf(HasSubstr("1000-1009"), HasSubstr("177"))));
+}
+
+TEST_F(RemoteFileTest, NamesTheHostsToLetThroughWhenTheContentHostIsOutOfReach) {
+  world_.hub.add_fault(
+      {.stage = HubStage::kResolve, .change = [](const HttpRequest&, HttpReply reply) {
+         for (auto& field : reply.fields) {
+           if (field.name == "Location") field.value = "http://localhost:1/x?s=1";
+         }
+         return reply;
+       }});
+  EXPECT_THAT(read_text(*file(), 0, 10),
+              Fails(ErrorCode::kUnavailable, HasSubstr("us.aws.cdn.hf.co")));
+}
+
+TEST_F(RemoteFileTest, ServesItsPrefixAndGivesItUpOnceRead) {
+  RemoteFileSpec known = spec();
+  known.prefix = test::to_bytes(content_.substr(0, 1000));
+  const auto source = make_remote_file(known);
+  EXPECT_EQ(read_text(*source, 10, 100), content_.substr(10, 100));
+  EXPECT_EQ(read_text(*source, 0, 1000), content_.substr(0, 1000));
+  EXPECT_THAT(world_.hub.requests(), IsEmpty());
+  EXPECT_EQ(read_text(*source, 0, 1000), content_.substr(0, 1000));
+  EXPECT_THAT(world_.hub.requests(), SizeIs(2));
+}
+
+TEST_F(RemoteFileTest, ReportsNetworkReadsAndRequests) {
+  ASSERT_THAT(read_text(*file(), 0, 10), IsOk());
+  ASSERT_THAT(world_.wire.observer.reads(), SizeIs(1));
+  EXPECT_EQ(world_.wire.observer.reads()[0].bytes, 10U);
+  EXPECT_EQ(world_.wire.observer.reads()[0].origin, Origin::kNetwork);
+  EXPECT_THAT(world_.wire.observer.requests(), SizeIs(2));
+}
+
+}  // namespace
+}  // namespace gridscope::store
