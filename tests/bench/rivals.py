@@ -3,6 +3,7 @@
     rivals.py huggingface_hub|hf_mem REPOSITORY
 """
 import asyncio
+import importlib
 import os
 import sys
 import urllib.parse
@@ -17,7 +18,7 @@ def by_huggingface_hub(repository):
 def by_hf_mem(repository):
     """hf-mem knows one Hub only: its requests are sent on to the endpoint."""
     import httpx2
-    from hf_mem import run
+    run = importlib.import_module("hf_mem.run")  # the package has a function of that name too
 
     endpoint = urllib.parse.urlsplit(os.environ["HF_ENDPOINT"])
 
