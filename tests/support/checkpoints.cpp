@@ -60,6 +60,83 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text.replace(at, from.size(), to);
 }
 
+constexpr std::uint64_t align(std::uint64_t offset, std::uint64_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
+
+void put_gguf_string(Bytes& out, std::string_view text) {
+  put<std::uint64_t>(out, text.size());
+  put_text(out, text);
+}
+
+// Type number and value, as the format numbers them.
+struct PutValue {
+  Bytes& out;
+
+  template <typename T>
+  void number(std::uint32_t type, T value) {
+    put(out, type);
+    put(out, value);
+  }
+  void operator()(std::uint8_t value) { number(0, value); }
+  void operator()(std::int8_t value) { number(1, value); }
+  void operator()(std::uint16_t value) { number(2, value); }
+  void operator()(std::int16_t value) { number(3, value); }
+  void operator()(std::uint32_t value) { number(4, value); }
+  void operator()(std::int32_t value) { number(5, value); }
+  void operator()(float value) { number(6, std::bit_cast<std::uint32_t>(value)); }
+  void operator()(bool value) { number(7, static_cast<std::uint8_t>(value)); }
+  void operator()(const std::string& value) {
+    put<std::uint32_t>(out, 8);
+    put_gguf_string(out, value);
+  }
+  void operator()(const std::vector<std::string>& values) {
+    put<std::uint32_t>(out, 9);
+    put<std::uint32_t>(out, 8);
+    put<std::uint64_t>(out, values.size());
+    for (const std::string& value : values) put_gguf_string(out, value);
+  }
+  void operator()(const std::vector<std::uint32_t>& values) {
+    put<std::uint32_t>(out, 9);
+    put<std::uint32_t>(out, 4);
+    put<std::uint64_t>(out, values.size());
+    for (const std::uint32_t value : values) put(out, value);
+  }
+  void operator()(std::uint64_t value) { number(10, value); }
+  void operator()(std::int64_t value) { number(11, value); }
+  void operator()(double value) { number(12, std::bit_cast<std::uint64_t>(value)); }
+};
+
+// The numbers of the types that tests write.
+std::uint32_t ggml_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kF32:
+      return 0;
+    case Dtype::kF16:
+      return 1;
+    case Dtype::kQ4_0:
+      return 2;
+    case Dtype::kQ4_1:
+      return 3;
+    case Dtype::kQ8_0:
+      return 8;
+    case Dtype::kQ4_K:
+      return 12;
+    case Dtype::kQ6_K:
+      return 14;
+    case Dtype::kI8:
+      return 24;
+    case Dtype::kI32:
+      return 26;
+    case Dtype::kBF16:
+      return 30;
+    case Dtype::kMXFP4:
+      return 39;
+    default:
+      throw std::logic_error(fmt::format("no ggml type for {}", dtype_name(dtype)));
+  }
+}
+
 }  // namespace
 
 SafetensorsBuilder& SafetensorsBuilder::tensor(std::string name, Dtype dtype, Shape shape) {
@@ -191,87 +268,6 @@ std::string index_json(const WeightMap& weight_map, std::optional<std::uint64_t>
   return fmt::format("{{\"metadata\": {{{}}}, \"weight_map\": {{{}}}}}\n", metadata,
                      fmt::join(entries, ", "));
 }
-
-namespace {
-
-constexpr std::uint64_t align(std::uint64_t offset, std::uint64_t alignment) {
-  return (offset + alignment - 1) / alignment * alignment;
-}
-
-void put_gguf_string(Bytes& out, std::string_view text) {
-  put<std::uint64_t>(out, text.size());
-  put_text(out, text);
-}
-
-// Type number and value, as the format numbers them.
-struct PutValue {
-  Bytes& out;
-
-  template <typename T>
-  void number(std::uint32_t type, T value) {
-    put(out, type);
-    put(out, value);
-  }
-  void operator()(std::uint8_t value) { number(0, value); }
-  void operator()(std::int8_t value) { number(1, value); }
-  void operator()(std::uint16_t value) { number(2, value); }
-  void operator()(std::int16_t value) { number(3, value); }
-  void operator()(std::uint32_t value) { number(4, value); }
-  void operator()(std::int32_t value) { number(5, value); }
-  void operator()(float value) { number(6, std::bit_cast<std::uint32_t>(value)); }
-  void operator()(bool value) { number(7, static_cast<std::uint8_t>(value)); }
-  void operator()(const std::string& value) {
-    put<std::uint32_t>(out, 8);
-    put_gguf_string(out, value);
-  }
-  void operator()(const std::vector<std::string>& values) {
-    put<std::uint32_t>(out, 9);
-    put<std::uint32_t>(out, 8);
-    put<std::uint64_t>(out, values.size());
-    for (const std::string& value : values) put_gguf_string(out, value);
-  }
-  void operator()(const std::vector<std::uint32_t>& values) {
-    put<std::uint32_t>(out, 9);
-    put<std::uint32_t>(out, 4);
-    put<std::uint64_t>(out, values.size());
-    for (const std::uint32_t value : values) put(out, value);
-  }
-  void operator()(std::uint64_t value) { number(10, value); }
-  void operator()(std::int64_t value) { number(11, value); }
-  void operator()(double value) { number(12, std::bit_cast<std::uint64_t>(value)); }
-};
-
-// The numbers of the types that tests write.
-std::uint32_t ggml_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kF32:
-      return 0;
-    case Dtype::kF16:
-      return 1;
-    case Dtype::kQ4_0:
-      return 2;
-    case Dtype::kQ4_1:
-      return 3;
-    case Dtype::kQ8_0:
-      return 8;
-    case Dtype::kQ4_K:
-      return 12;
-    case Dtype::kQ6_K:
-      return 14;
-    case Dtype::kI8:
-      return 24;
-    case Dtype::kI32:
-      return 26;
-    case Dtype::kBF16:
-      return 30;
-    case Dtype::kMXFP4:
-      return 39;
-    default:
-      throw std::logic_error(fmt::format("no ggml type for {}", dtype_name(dtype)));
-  }
-}
-
-}  // namespace
 
 GgufBuilder& GgufBuilder::version(std::uint32_t version) {
   version_ = version;
