@@ -1,4 +1,5 @@
 // gridscope_bench [--brief]
+// gridscope_bench --parse-index FILE     what the first form runs to measure the index alone
 //
 // What a user waits for, in one run on one machine: the built command line as a process, next to
 // what the same user would run instead. Medians of five runs at least; --brief makes one run of
@@ -19,6 +20,8 @@
 
 #include "bench/measure.hpp"
 #include "bench/workloads.hpp"
+#include "gridscope/format/safetensors_index.hpp"
+#include "support/checkpoints.hpp"
 #include "support/hub_server.hpp"
 #include "support/temp_dir.hpp"
 
@@ -35,6 +38,8 @@ constexpr double kFloorSeconds = 15 * 0.050;
 constexpr ShardedShape kManyShards{.shards = 282, .tensors_per_shard = 100};
 constexpr ShardedShape kManyTensors{.shards = 163, .tensors_per_shard = 3'068};
 constexpr const char* kRepository = "bench/many-shards";
+
+enum class Extent : std::uint8_t { kBrief, kFull };
 
 struct Bench {
   int runs = 5;
@@ -67,17 +72,33 @@ void bench_start(Bench& bench) {
   bench.report(sample.has_value());
 }
 
-void bench_large_index(Bench& bench) {
-  const fs::path checkpoint = bench.directory / "many-tensors";
-  const auto made = write_sharded_checkpoint(checkpoint, kManyTensors);
-  const auto sample = measure(bench.runs, {GRIDSCOPE_PROGRAM, "inspect", checkpoint});
+int parse_index(const fs::path& path) {
+  const auto index = format::parse_safetensors_index(test::read_file(path));
+  if (!index) fmt::print(stderr, "{}\n", describe(index.error()));
+  return index ? 0 : 1;
+}
+
+void bench_many_tensors_step(Bench& bench, const std::string& name,
+                             const std::vector<std::string>& command) {
+  const auto sample = measure(bench.runs, command);
   if (sample) {
-    const std::string name = fmt::format("index of {} entries, {} MB, and all headers",
-                                         made.tensors, made.index_bytes / 1'000'000);
     print_time(name, *sample, 1.5);
     print_memory("  peak memory", *sample, 400ULL << 20);
   }
   bench.report(sample.has_value());
+}
+
+// The index alone, and the whole inspection, which reads as many tensors from headers again.
+void bench_many_tensors(Bench& bench) {
+  const fs::path checkpoint = bench.directory / "many-tensors";
+  const auto made = write_sharded_checkpoint(checkpoint, kManyTensors);
+  bench_many_tensors_step(
+      bench, fmt::format("index of {} entries, {} MB", made.tensors, made.index_bytes / 1'000'000),
+      {fs::read_symlink("/proc/self/exe"), "--parse-index",
+       checkpoint / "model.safetensors.index.json"});
+  bench_many_tensors_step(bench,
+                          fmt::format("inspect all of that, with {} headers", kManyTensors.shards),
+                          {GRIDSCOPE_PROGRAM, "inspect", checkpoint});
 }
 
 // A fresh home for each tool, and no cache: every run reads everything.
@@ -123,11 +144,11 @@ void bench_many_shards(Bench& bench) {
   for (const char* rival : {"huggingface_hub", "hf_mem"}) bench_rival(bench, hub, rival);
 }
 
-int run(bool brief) {
-  Bench bench{.runs = brief ? 1 : 5, .rivals = !brief};
+int run(Extent extent) {
+  Bench bench{.runs = extent == Extent::kFull ? 5 : 1, .rivals = extent == Extent::kFull};
   print_machine();
   bench_start(bench);
-  bench_large_index(bench);
+  bench_many_tensors(bench);
   bench_many_shards(bench);
   return bench.complete ? 0 : 1;
 }
@@ -136,13 +157,17 @@ int run(bool brief) {
 }  // namespace gridscope::bench
 
 int main(int argc, char** argv) {
-  const bool brief = argc == 2 && std::string_view(argv[1]) == "--brief";
-  if (argc > 1 && !brief) {
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  try {
+    if (arguments.empty()) return gridscope::bench::run(gridscope::bench::Extent::kFull);
+    if (arguments.size() == 1 && arguments[0] == "--brief") {
+      return gridscope::bench::run(gridscope::bench::Extent::kBrief);
+    }
+    if (arguments.size() == 2 && arguments[0] == "--parse-index") {
+      return gridscope::bench::parse_index(arguments[1]);
+    }
     fmt::print(stderr, "usage: gridscope_bench [--brief]\n");
     return 2;
-  }
-  try {
-    return gridscope::bench::run(brief);
   } catch (const std::exception& error) {
     fmt::print(stderr, "gridscope_bench: {}\n", error.what());
     return 1;

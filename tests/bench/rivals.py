@@ -41,4 +41,5 @@ def by_hf_mem(repository):
 if __name__ == "__main__":
     rival, repository = sys.argv[1:]
     found = {"huggingface_hub": by_huggingface_hub, "hf_mem": by_hf_mem}[rival](repository)
-    print(f"{found} tensors" if isinstance(found, int) else "")
+    if isinstance(found, int):
+        print(f"{found} tensors", end="")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <fstream>
 #include <string>
 
@@ -18,8 +19,10 @@ std::string shard_name(std::uint32_t shard, std::uint32_t shards) {
 
 // As long as the names of the largest published mixtures of experts.
 std::string tensor_name(std::uint64_t number) {
-  return fmt::format("language_model.model.layers.{}.mlp.experts.{}.down_proj.weight_scale_inv",
-                     number / kExperts, number % kExperts);
+  constexpr std::array kMatrices = {"gate", "up", "down"};
+  const std::uint64_t expert = number / kMatrices.size();
+  return fmt::format("language_model.model.layers.{}.block_sparse_moe.experts.{}.{}_proj.weight",
+                     expert / kExperts, expert % kExperts, kMatrices.at(number % kMatrices.size()));
 }
 
 }  // namespace
