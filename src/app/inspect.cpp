@@ -45,12 +45,6 @@ Result<store::ModelReference> resolve(const InspectRequest& request, Context& co
                 store::parse_reference(request.model, {.hub_endpoint = context.hub().endpoint,
                                                        .exists_on_disk = exists_on_disk}));
   GRIDSCOPE_CHECK(apply_revision(reference, request.revision));
-  if (reference.chosen_from_disk) {
-    const std::string message =
-        fmt::format("{} exists on disk and is read from there; hf://{} means the Hub",
-                    quote(reference.location), printable(reference.location));
-    context.observer().on_event(Detail{message});
-  }
   return reference;
 }
 

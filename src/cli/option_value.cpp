@@ -51,6 +51,13 @@ Result<std::uint64_t> check_range(const OptionSpec& option, std::optional<std::u
   return expected(what, text);
 }
 
+std::string count_expectation(const OptionSpec& option) {
+  if (option.maximum == OptionSpec::kUnbounded) {
+    return fmt::format("a whole number, at least {}", option.minimum);
+  }
+  return fmt::format("a whole number from {} to {}", option.minimum, option.maximum);
+}
+
 // host[:port] or scheme://host[:port]. What was found may hold a password and is not repeated.
 Result<std::uint64_t> check_proxy(std::string_view text) {
   constexpr std::array<std::string_view, 6> kSchemes = {"http",    "https",  "socks4",
@@ -104,9 +111,7 @@ Result<std::uint64_t> check_value(const OptionSpec& option, std::string_view tex
     case ValueKind::kChoice:
       return check_choice(option, text);
     case ValueKind::kCount:
-      return check_range(
-          option, parse_count(text),
-          fmt::format("a whole number from {} to {}", option.minimum, option.maximum), text);
+      return check_range(option, parse_count(text), count_expectation(option), text);
     case ValueKind::kSize:
       return check_range(option, parse_size(text), "a size such as 4096, 500MB or 2GiB, at least 1",
                          text);

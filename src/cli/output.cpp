@@ -22,8 +22,9 @@ tl::unexpected<Error> system_failure(std::string_view what, std::string_view nam
   ErrorCode code = ErrorCode::kUnavailable;
   if (error == ENOENT || error == ENOTDIR) code = ErrorCode::kNotFound;
   if (error == EACCES || error == EPERM || error == EROFS) code = ErrorCode::kPermission;
-  return fail(code,
-              fmt::format("cannot {} {}: {}", what, name, std::generic_category().message(error)));
+  const std::string reason =
+      error == EBADF ? "it is closed" : std::generic_category().message(error);
+  return fail(code, fmt::format("cannot {} {}: {}", what, name, reason));
 }
 
 // Returns whether the descriptor takes bytes now; false after a while, to look for a stop request.

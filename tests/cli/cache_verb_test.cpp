@@ -7,6 +7,7 @@
 #include "cli/support.hpp"
 #include "gridscope/cli/verb_list.hpp"
 #include "gridscope/io/range_cache.hpp"
+#include "report/json_schema.hpp"
 #include "support/checkpoints.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
@@ -15,6 +16,7 @@ namespace gridscope::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 class CacheVerb : public ::testing::Test {
@@ -57,6 +59,9 @@ TEST_F(CacheVerb, WritesJson) {
   EXPECT_EQ(json["entries"], 1);
   EXPECT_GT(json["bytes"], 0);
   EXPECT_EQ(json["max_bytes"], 2147483648);
+  const auto schema = nlohmann::json::parse(
+      test::to_text(test::read_file(GRIDSCOPE_SOURCE_DIR "/reports/schema/cache-1.schema.json")));
+  EXPECT_THAT(test::schema_errors(schema, json), IsEmpty());
 }
 
 TEST_F(CacheVerb, ClearsAndSaysWhatWasThere) {

@@ -22,8 +22,8 @@ class InspectVerb : public ::testing::Test {
  protected:
   void SetUp() override {
     test::SafetensorsBuilder shard;
-    shard.tensor("model.embed_tokens.weight", Dtype::kBf16, {4, 8});
-    shard.tensor("lm_head.weight", Dtype::kBf16, {4, 8});
+    shard.tensor("model.embed_tokens.weight", Dtype::kBF16, {4, 8});
+    shard.tensor("lm_head.weight", Dtype::kBF16, {4, 8});
     test::write_checkpoint(directory_.path(),
                            {.config = R"({"model_type": "llama", "tie_word_embeddings": true})",
                             .shards = {{"model.safetensors", shard}}});

@@ -9,9 +9,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,12 +16,12 @@
 #include <fstream>
 #include <ostream>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "support/checkpoints.hpp"
+#include "support/http_server.hpp"
 #include "support/process.hpp"
 #include "support/temp_dir.hpp"
 
@@ -89,8 +86,8 @@ void check(const fs::path& expectation, const std::string& said) {
 
 SafetensorsBuilder tiny_shard() {
   return SafetensorsBuilder()
-      .tensor("model.embed_tokens.weight", Dtype::kBf16, {32, 8})
-      .tensor("model.layers.0.self_attn.q_proj.weight", Dtype::kBf16, {8, 8})
+      .tensor("model.embed_tokens.weight", Dtype::kBF16, {32, 8})
+      .tensor("model.layers.0.self_attn.q_proj.weight", Dtype::kBF16, {8, 8})
       .tensor("model.layers.0.mlp.up_proj.weight", Dtype::kF32, {16, 8})
       .tensor("model.layers.0.input_layernorm.weight", Dtype::kF32, {8});
 }
@@ -103,7 +100,7 @@ void write_checkpoints(const fs::path& directory) {
   write_checkpoint(directory / "tied",
                    {.config = R"({"model_type": "llama", "tie_word_embeddings": true})",
                     .shards = {{"model.safetensors",
-                                tiny_shard().tensor("lm_head.weight", Dtype::kBf16, {32, 8})}}});
+                                tiny_shard().tensor("lm_head.weight", Dtype::kBF16, {32, 8})}}});
   write_checkpoint(
       directory / "sharded",
       {.config = R"({"model_type": "llama", "tie_word_embeddings": true})",
@@ -116,7 +113,9 @@ void write_checkpoints(const fs::path& directory) {
   write_file(directory / "broken.safetensors",
              tiny_shard().build(SafetensorsDefect::kTruncatedData));
   write_file(directory / "escape.safetensors",
-             SafetensorsBuilder().tensor("evil\x1b[2J\nname", Dtype::kF32, {2}).build());
+             safetensors_file(R"({"evil\u001b[2J\u000aname":)"
+                              R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                              4));
   write_file(directory / "model.gguf", GgufBuilder()
                                            .key("general.architecture", "llama")
                                            .tensor("token_embd.weight", Dtype::kF32, {8, 4})
@@ -131,10 +130,11 @@ ProcessOptions surroundings(const fs::path& directory) {
       {"PATH", program.parent_path().string() + ":" + (path == nullptr ? "" : path)},
       {"HOME", (directory / "home").string()},
       {"LC_ALL", "C.UTF-8"},
+      {"HF_HUB_OFFLINE", "1"},
   };
   for (const char* unset :
-       {"XDG_CACHE_HOME", "HF_ENDPOINT", "HF_TOKEN", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE",
-        "NO_COLOR", "TERM", "http_proxy", "https_proxy", "SSL_CERT_FILE", "CURL_CA_BUNDLE"}) {
+       {"XDG_CACHE_HOME", "HF_ENDPOINT", "HF_TOKEN", "HF_HOME", "HF_HUB_CACHE", "NO_COLOR", "TERM",
+        "http_proxy", "https_proxy", "SSL_CERT_FILE", "CURL_CA_BUNDLE"}) {
     options.environment.emplace_back(unset, "");
   }
   return options;
@@ -167,39 +167,15 @@ TEST_P(CommandLine, SaysWhatIsExpected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CommandLine, ::testing::ValuesIn(case_names()),
-                         [](const auto& info) { return info.param; });
-
-// Takes connections and never says a word.
-class SilentServer {
- public:
-  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* const plain = reinterpret_cast<sockaddr*>(&address);
-    const bool listens = ::bind(socket_, plain, length) == 0 && ::listen(socket_, 8) == 0 &&
-                         ::getsockname(socket_, plain, &length) == 0;
-    if (!listens) throw std::runtime_error("cannot listen on the loopback interface");
-    port_ = ntohs(address.sin_port);
-  }
-  SilentServer(const SilentServer&) = delete;
-  SilentServer& operator=(const SilentServer&) = delete;
-  ~SilentServer() { ::close(socket_); }
-
-  [[nodiscard]] std::string url(const std::string& path) const {
-    return "http://127.0.0.1:" + std::to_string(port_) + path;
-  }
-
- private:
-  int socket_;
-  int port_ = 0;
-};
+                         [](const auto& one) { return one.param; });
 
 class Signals : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Signals, EndAHangingReadWithinASecondAndLeaveNothing) {
-  const SilentServer server;
+  const HttpServer server([](const HttpRequest&) {
+    return HttpReply{
+        .fault = {.kind = HttpFault::Kind::kStall, .from = HttpFault::From::kResponse}};
+  });
   const TempDir directory;
   const std::string url = server.url("/model.safetensors");
   const ProcessResult ran =
@@ -214,7 +190,7 @@ TEST_P(Signals, EndAHangingReadWithinASecondAndLeaveNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Signals, ::testing::Values("INT", "TERM", "HUP"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 TEST(LineMatches, LetsMarksStandForAnything) {
   EXPECT_TRUE(line_matches("a<*>c", "abc"));

@@ -63,6 +63,13 @@ TEST(CheckValue, SaysWhatACountMustBe) {
   }
 }
 
+TEST(CheckValue, LeavesOutABoundThatNobodyMeets) {
+  const auto refused =
+      check_value({.name = "n", .kind = ValueKind::kCount, .help = "", .minimum = 2}, "1");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message, "expected a whole number, at least 2, found \"1\"");
+}
+
 TEST(CheckValue, NamesTheChoices) {
   constexpr std::array<std::string_view, 2> kChoices = {"text", "json"};
   const OptionSpec option{

@@ -15,7 +15,8 @@
 namespace gridscope::cli {
 
 // Make it before any other thread (they inherit the blocked signals) and once at a time. Signals
-// that are ignored when it is made stay ignored.
+// that are ignored when it is made stay ignored. The others stay blocked when it is gone: what is
+// left to do then, saying how it ended, is not worth interrupting.
 class Interruption {
  public:
   // Work that does not end within this time after a signal is abandoned.

@@ -33,6 +33,8 @@ enum class ValueKind : std::uint8_t {
 };
 
 struct OptionSpec {
+  static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
   std::string_view name;  // "format" for --format; of a positional argument "MODEL"
   char letter = 0;        // 'v' for -v
   ValueKind kind = ValueKind::kFlag;
@@ -41,7 +43,7 @@ struct OptionSpec {
   std::span<const std::string_view> choices = {};
   std::string_view fallback = {};  // the value when none is given, as one would write it
   std::uint64_t minimum = 1;
-  std::uint64_t maximum = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t maximum = kUnbounded;
   // A flag that is short for another option with a fixed value: --json for --format json.
   std::string_view means_option = {};
   std::string_view means_value = {};
