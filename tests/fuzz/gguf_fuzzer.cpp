@@ -7,7 +7,8 @@
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gridscope;
   const auto bytes = test::fuzz_bytes(data, size);
-  const auto source = io::make_memory_source({bytes.begin(), bytes.end()}, {.name = "fuzz"});
+  const auto source =
+      io::make_memory_source({bytes.begin(), bytes.end()}, {.name = "fuzz", .version = ""});
   const auto header = format::read_gguf_header(*source);
   if (!header) {
     test::require_fit_to_show(header.error());
