@@ -8,6 +8,8 @@ function(gridscope_room name)
   add_library(gridscope::${name} ALIAS gridscope_${name})
   set_target_properties(gridscope_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF
                                                      VERIFY_INTERFACE_HEADER_SETS ON)
+  # Said here and not in gridscope_options alone, so that users of the installed headers get it too.
+  target_compile_features(gridscope_${name} PUBLIC cxx_std_20)
   file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/gridscope/${name}/*.hpp")
   target_sources(gridscope_${name} PUBLIC FILE_SET HEADERS
     BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
