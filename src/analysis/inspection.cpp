@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -68,8 +66,8 @@ std::vector<InspectionTensor> list_tensors(const Checkpoint& checkpoint, const P
 }
 
 void sort_findings(std::vector<Finding>& findings) {
-  std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) {
-    return std::tie(b.severity, a.code) < std::tie(a.severity, b.code);
+  std::ranges::sort(findings, [](const Finding& a, const Finding& b) {
+    return std::tie(b.severity, a.code, a.message) < std::tie(a.severity, b.code, b.message);
   });
 }
 

@@ -285,7 +285,9 @@ std::vector<InspectionRow> inspection_rows(const Checkpoint& checkpoint, const P
                                            GroupBy by) {
   std::vector<InspectionRow> rows = RowFiller(checkpoint, grouping(checkpoint, parts, by)).fill();
   if (by != GroupBy::kLayer && by != GroupBy::kFile) {
-    std::ranges::stable_sort(rows, std::ranges::greater{}, &InspectionRow::bytes);
+    std::ranges::sort(rows, [](const InspectionRow& a, const InspectionRow& b) {
+      return std::tie(b.bytes, a.key) < std::tie(a.bytes, b.key);
+    });
   }
   return rows;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -75,8 +76,9 @@ std::string describe(const StorageKind& kind) {
 std::string describe(const StorageMix& mix) {
   std::vector<std::pair<std::uint64_t, std::string>> kinds;
   for (const auto& [kind, bytes] : mix) kinds.emplace_back(bytes, describe(kind));
-  std::ranges::stable_sort(kinds, std::ranges::greater{},
-                           [](const auto& kind) { return kind.first; });
+  std::ranges::sort(kinds, [](const auto& a, const auto& b) {
+    return std::tie(b.first, a.second) < std::tie(a.first, b.second);
+  });
   std::string text;
   for (std::size_t i = 0; i < std::min(kinds.size(), kKindsNamed); ++i) {
     text += (i == 0 ? "" : " + ") + kinds[i].second;

@@ -171,6 +171,7 @@ class Members {
   [[nodiscard]] auto objects(std::string_view key, Read read) const {
     std::vector<decltype(read(*this))> values;
     const JsonValue::Array& elements = array(key);
+    values.reserve(elements.size());
     for (std::size_t i = 0; i < elements.size(); ++i) {
       values.push_back(read(Members(elements[i], fmt::format("{}[{}]", path_of(key), i), error_)));
     }
