@@ -10,40 +10,26 @@
 #include "gridscope/io/file_source.hpp"
 #include "gridscope/store/file_list.hpp"
 #include "gridscope/store/hub_cache.hpp"
+#include "listed_repository.hpp"
 
 namespace gridscope::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-class DiskRepository final : public Repository {
+class DiskRepository final : public ListedRepository {
  public:
   DiskRepository(RepositoryInfo info, std::vector<FileEntry> files, std::string named_file,
                  Observer& observer)
-      : info_(std::move(info)),
-        files_(std::move(files)),
-        named_file_(std::move(named_file)),
+      : ListedRepository(std::move(info), std::move(files), std::move(named_file)),
         observer_(observer) {}
 
-  const RepositoryInfo& info() const override { return info_; }
-  const std::optional<std::vector<FileEntry>>& listing() const override { return files_; }
-  const std::string& named_file() const override { return named_file_; }
-
-  Result<std::optional<FileEntry>> find(std::string_view path) const override {
+  [[nodiscard]] Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
     GRIDSCOPE_CHECK(check_repo_path(path));
-    const FileEntry* entry = find_file(*files_, path);
-    return entry == nullptr ? std::nullopt : std::optional(*entry);
-  }
-
-  Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
-    GRIDSCOPE_CHECK(check_repo_path(path));
-    return io::open_file(fs::path(info_.location) / path, observer_);
+    return io::open_file(fs::path(info().location) / path, observer_);
   }
 
  private:
-  const RepositoryInfo info_;
-  const std::optional<std::vector<FileEntry>> files_;
-  const std::string named_file_;
   Observer& observer_;
 };
 

@@ -88,7 +88,7 @@ Result<std::vector<FileEntry>> walk_directory(const fs::path& directory,
 }
 
 void sort_files(std::vector<FileEntry>& files) {
-  std::ranges::stable_sort(files, {}, &FileEntry::path);
+  std::ranges::sort(files, {}, &FileEntry::path);
   const auto repeated = std::ranges::unique(files, {}, &FileEntry::path);
   files.erase(repeated.begin(), repeated.end());
 }

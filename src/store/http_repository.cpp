@@ -39,18 +39,20 @@ struct Place {
 
 class HttpRepository final : public Repository {
  public:
-  HttpRepository(RepositoryInfo info, Place place, const StoreContext& context,
+  HttpRepository(RepositoryInfo info, Place place, StoreContext context,
                  std::shared_ptr<RemoteSession> session)
       : info_(std::move(info)),
         place_(std::move(place)),
-        context_(context),
+        context_(std::move(context)),
         session_(std::move(session)) {}
 
-  const RepositoryInfo& info() const override { return info_; }
-  const std::optional<std::vector<FileEntry>>& listing() const override { return no_listing_; }
-  const std::string& named_file() const override { return place_.named_file; }
+  [[nodiscard]] const RepositoryInfo& info() const override { return info_; }
+  [[nodiscard]] const std::optional<std::vector<FileEntry>>& listing() const override {
+    return no_listing_;
+  }
+  [[nodiscard]] const std::string& named_file() const override { return place_.named_file; }
 
-  Result<std::optional<FileEntry>> find(std::string_view path) const override {
+  [[nodiscard]] Result<std::optional<FileEntry>> find(std::string_view path) const override {
     GRIDSCOPE_TRY(auto spec, probe(path));
     if (!spec) return std::nullopt;
     FileEntry entry{.path = std::string(path), .size = spec->size, .content_id = spec->content_id};
@@ -58,7 +60,7 @@ class HttpRepository final : public Repository {
     return entry;
   }
 
-  Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
+  [[nodiscard]] Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
     std::optional<RemoteFileSpec> spec = take_kept(path);
     if (!spec) {
       GRIDSCOPE_TRY(spec, probe(path));

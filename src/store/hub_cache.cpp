@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFolderPrefix = "models--";
 constexpr std::string_view kSlash = "--";
 constexpr std::size_t kMaxRefBytes = 256;
-constexpr std::size_t kMaxListingBytes = 64 * 1024 * 1024;
+constexpr std::size_t kMaxListingBytes = std::size_t{64} * 1024 * 1024;
 
 // The whole file; empty when it cannot be read or is longer than `max_bytes`.
 std::optional<std::string> read_small_file(const fs::path& path, std::size_t max_bytes) {

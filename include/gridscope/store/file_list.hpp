@@ -26,7 +26,7 @@ struct WalkOptions {
 [[nodiscard]] Result<std::vector<FileEntry>> walk_directory(const std::filesystem::path& directory,
                                                             const WalkOptions& options = {});
 
-// Sorted by path; of entries of the same path the first stays.
+// Sorted by path; of entries of the same path one stays.
 void sort_files(std::vector<FileEntry>& files);
 
 // Null when there is none. Requires: `files` sorted by path.

@@ -15,7 +15,7 @@
 namespace gridscope::store {
 
 inline constexpr std::size_t kMaxListingPages = 1'000;
-inline constexpr std::size_t kMaxApiBytes = 64 * 1024 * 1024;  // of one answer
+inline constexpr std::size_t kMaxApiBytes = std::size_t{64} * 1024 * 1024;  // of one answer
 
 // The commit that `revision` is now. Errors: those of hub_error, kUnsupported for an answer that no
 // Hub would give.

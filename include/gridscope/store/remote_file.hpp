@@ -40,11 +40,11 @@ inline constexpr std::uint64_t kMaxReadAround = 64ULL * 1024 * 1024;
 
 // One read of the start of a file on a web server, which tells size and ETag; most headers and all
 // small files need no second one.
-inline constexpr std::size_t kProbeBytes = 128 * 1024;
+inline constexpr std::size_t kProbeBytes = std::size_t{128} * 1024;
 
 // Empty when the server says that there is no such file. Errors: kPermission, kUnsupported when
 // the server tells no size, and those of the client.
 [[nodiscard]] Result<std::optional<RemoteFileSpec>> probe_remote_file(
-    std::shared_ptr<RemoteSession> session, const http::Url& url);
+    const std::shared_ptr<RemoteSession>& session, const http::Url& url);
 
 }  // namespace gridscope::store
