@@ -38,8 +38,23 @@ function(gridscope_test room)
     GRIDSCOPE_FIXTURES="${PROJECT_SOURCE_DIR}/fixtures"
     GRIDSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PRIVATE gridscope_options ${test_LIBS} GTest::gmock GTest::gtest_main)
-  set(labels ${room} ${test_LABELS})
-  list(REMOVE_DUPLICATES labels)
-  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${labels}" TIMEOUT ${test_TIMEOUT})
+  gridscope_discover_tests(${target} LABELS ${room} ${test_LABELS}
+    PROPERTIES TIMEOUT ${test_TIMEOUT})
+endfunction()
+
+# gridscope_discover_tests(TARGET LABELS ... PROPERTIES ...)
+#
+# gtest_discover_tests flattens a list among its properties: of two labels the second would be taken
+# for a property, and what follows for its value. So ctest reads the labels from a file of their own.
+function(gridscope_discover_tests target)
+  cmake_parse_arguments(test "" "" "LABELS;PROPERTIES" ${ARGN})
+  gtest_discover_tests(${target} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 TEST_LIST ${target}_tests
+    PROPERTIES ${test_PROPERTIES})
+  set(labels "${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake")
+  list(REMOVE_DUPLICATES test_LABELS)
+  file(WRITE "${labels}" "foreach(test IN LISTS ${target}_tests)
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${test_LABELS}\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels}")
 endfunction()

@@ -40,6 +40,10 @@ class Actions {
   posix_spawn_file_actions_t actions_{};
 };
 
+std::chrono::duration<double> seconds_of(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -91,6 +95,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
 
   ProcessResult result;
   result.wall = std::chrono::steady_clock::now() - begin;
+  result.cpu = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   result.out = read_text(output / "out");

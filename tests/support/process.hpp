@@ -21,6 +21,7 @@ struct ProcessResult {
   std::string out;
   std::string err;
   std::chrono::duration<double> wall{0};
+  std::chrono::duration<double> cpu{0};  // of all its threads, in user mode and in the kernel
   // Linux counts what this process held when the program started in it: never less than the peak
   // of this process, so measure from a small one.
   std::uint64_t peak_rss_bytes = 0;
