@@ -53,9 +53,10 @@ class HttpRepository final : public Repository {
   [[nodiscard]] const std::string& named_file() const override { return place_.named_file; }
 
   [[nodiscard]] Result<std::optional<FileEntry>> find(std::string_view path) const override {
+    if (auto entry = kept_entry(path)) return entry;
     GRIDSCOPE_TRY(auto spec, probe(path));
     if (!spec) return std::nullopt;
-    FileEntry entry{.path = std::string(path), .size = spec->size, .content_id = spec->content_id};
+    FileEntry entry = entry_of(path, *spec);
     keep(entry.path, *std::move(spec));
     return entry;
   }
@@ -96,6 +97,17 @@ class HttpRepository final : public Repository {
       return std::nullopt;
     }
     return spec;
+  }
+
+  static FileEntry entry_of(std::string_view path, const RemoteFileSpec& spec) {
+    return {.path = std::string(path), .size = spec.size, .content_id = spec.content_id};
+  }
+
+  [[nodiscard]] std::optional<FileEntry> kept_entry(std::string_view path) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = kept_.find(path);
+    if (found == kept_.end()) return std::nullopt;
+    return entry_of(path, found->second);
   }
 
   void keep(const std::string& path, RemoteFileSpec spec) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/retry.hpp"
 #include "gridscope/io/file_source.hpp"
 #include "gridscope/store/file_list.hpp"
 #include "gridscope/store/hub_api.hpp"
@@ -157,16 +158,28 @@ class Opening {
     if (is_commit(revision_)) return revision_;
     const std::string key = cache_key(context_, reference_.location, revision_, "commit");
     if (session_ == nullptr) return offline_commit(key);
-    GRIDSCOPE_TRY(std::string commit, fetch_commit(*session_, reference_.location, revision_));
-    keep_document(context_, key, commit);
+    auto commit = fetch_commit(*session_, reference_.location, revision_);
+    if (commit) {
+      keep_document(context_, key, *commit);
+    } else if (http::is_transient(commit.error().code) && last_seen(key)) {
+      std::string& remedy = commit.error().remedy;
+      if (!remedy.empty()) remedy += ", or ";
+      remedy += "set HF_HUB_OFFLINE=1 to read what is kept on this machine";
+    }
     return commit;
+  }
+
+  // The commit that the revision was when it was last asked for, by anybody on this machine.
+  std::optional<std::string> last_seen(const std::string& key) {
+    auto commit = hub_cache_.commit_of(revision_);
+    if (!commit) commit = kept_document(context_, key);
+    return commit && is_commit(*commit) ? commit : std::nullopt;
   }
 
   // A branch may have moved since; which commit stands for it is therefore said.
   Result<std::string> offline_commit(const std::string& key) {
-    auto commit = hub_cache_.commit_of(revision_);
-    if (!commit) commit = kept_document(context_, key);
-    if (!commit || !is_commit(*commit)) {
+    auto commit = last_seen(key);
+    if (!commit) {
       return fail(ErrorCode::kUnavailable,
                   fmt::format("nothing on this machine tells which commit {}@{} is, and "
                               "HF_HUB_OFFLINE is set",

@@ -123,6 +123,16 @@ TEST_F(HttpRepositoryTest, ReadsTheStartWithTheSizeInOneRequest) {
   EXPECT_THAT(web_.server().requests(), SizeIs(2));
 }
 
+TEST_F(HttpRepositoryTest, RemembersWhatItFoundUntilThatIsOpened) {
+  const auto repository = open("/dir/");
+  ASSERT_THAT(repository, IsOk());
+  for (int i = 0; i < 3; ++i) ASSERT_THAT((*repository)->find("config.json"), IsOk());
+  const auto source = (*repository)->open("config.json");
+  ASSERT_THAT(source, IsOk());
+  EXPECT_EQ(read_all(**source), "{}");
+  EXPECT_THAT(web_.server().requests(), SizeIs(1));
+}
+
 TEST_F(HttpRepositoryTest, SendsNoTokenToAWebServer) {
   const auto repository = open("/dir/model.safetensors");
   ASSERT_THAT(repository, IsOk());

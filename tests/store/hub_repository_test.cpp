@@ -258,6 +258,18 @@ TEST(HubRepositoryOffline, SaysSoWhenNothingIsKept) {
   EXPECT_THAT(world.hub.requests(), IsEmpty());
 }
 
+TEST(HubRepositoryOffline, IsOfferedWhenTheHubIsOutOfReach) {
+  World world;
+  ASSERT_THAT(open_hub_repository(hub_reference(), world.caching_context()), IsOk());
+  world.hub.add_fault({.stage = HubStage::kInfo, .change = [](const HttpRequest&, HttpReply) {
+                         return HttpReply{.status = 503};
+                       }});
+  EXPECT_THAT(open_hub_repository(hub_reference(), world.caching_context()),
+              Fails(ErrorCode::kUnavailable, HasSubstr("HF_HUB_OFFLINE=1")));
+  EXPECT_THAT(open_hub_repository(hub_reference(), world.context()),
+              Fails(ErrorCode::kUnavailable, Not(HasSubstr("HF_HUB_OFFLINE"))));
+}
+
 struct Refusal {
   const char* name;
   HubAccess access;
