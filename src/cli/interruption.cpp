@@ -6,16 +6,16 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
-#include <iterator>
 #include <utility>
 
 namespace gridscope::cli {
 namespace {
 
-constexpr std::pair<int, std::string_view> kSignals[] = {
-    {SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+constexpr auto kSignals = std::to_array<std::pair<int, std::string_view>>(
+    {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}});
 
 // Without those that the parent had us ignore: nohup means it, and so does `command &` in a script.
 sigset_t heeded_signals() {
@@ -58,14 +58,14 @@ std::string_view Interruption::signal_name() const {
 
 void Interruption::watch() {
   constexpr int kForever = -1;
-  pollfd entries[] = {{.fd = finished_, .events = POLLIN, .revents = 0},
-                      {.fd = signals_, .events = POLLIN, .revents = 0}};
-  while (::poll(entries, std::size(entries), kForever) < 0 && errno == EINTR) continue;
+  std::array entries = {pollfd{.fd = finished_, .events = POLLIN, .revents = 0},
+                        pollfd{.fd = signals_, .events = POLLIN, .revents = 0}};
+  while (::poll(entries.data(), entries.size(), kForever) < 0 && errno == EINTR) continue;
   signalfd_siginfo info = {};
   if (entries[0].revents != 0 || ::read(signals_, &info, sizeof info) != sizeof info) return;
   signal_ = static_cast<int>(info.ssi_signo);
   stop_.request_stop();
-  const bool abandoned = ::poll(entries, 1, static_cast<int>(kGrace.count())) == 0;
+  const bool abandoned = ::poll(entries.data(), 1, static_cast<int>(kGrace.count())) == 0;
   if (abandoned) give_up_(signal_name());
 }
 

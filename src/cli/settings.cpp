@@ -1,11 +1,14 @@
 #include "gridscope/cli/settings.hpp"
 
+#include <array>
 #include <utility>
 
 namespace gridscope::cli {
 namespace {
 
-constexpr std::pair<std::string_view, std::uint64_t format::Limits::*> kLimits[] = {
+using Limit = std::pair<std::string_view, std::uint64_t format::Limits::*>;
+
+constexpr auto kLimits = std::to_array<Limit>({
     {"max-header-bytes", &format::Limits::header_bytes},
     {"max-index-bytes", &format::Limits::index_bytes},
     {"max-shards", &format::Limits::shards},
@@ -13,7 +16,7 @@ constexpr std::pair<std::string_view, std::uint64_t format::Limits::*> kLimits[]
     {"max-name-bytes", &format::Limits::name_bytes},
     {"max-json-depth", &format::Limits::json_depth},
     {"max-rank", &format::Limits::rank},
-};
+});
 
 }  // namespace
 

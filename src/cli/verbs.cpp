@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kColors = {"auto", "always", "never"};
 
-constexpr OptionSpec kReadingOptions[] = {
+constexpr auto kReadingOptions = std::to_array<OptionSpec>({
     {.name = "connections",
      .kind = ValueKind::kCount,
      .value_name = "N",
@@ -43,9 +43,9 @@ constexpr OptionSpec kReadingOptions[] = {
      .value_name = "SIZE",
      .help = "let the range cache grow to this size; the oldest used goes first",
      .fallback = "2GiB"},
-};
+});
 
-constexpr OptionSpec kLimitOptions[] = {
+constexpr auto kLimitOptions = std::to_array<OptionSpec>({
     {.name = "max-header-bytes",
      .kind = ValueKind::kSize,
      .value_name = "SIZE",
@@ -83,9 +83,9 @@ constexpr OptionSpec kLimitOptions[] = {
      .help = "refuse a tensor of more dimensions",
      .fallback = "16",
      .maximum = 1000},
-};
+});
 
-constexpr OptionSpec kGeneralOptions[] = {
+constexpr auto kGeneralOptions = std::to_array<OptionSpec>({
     {.name = "output",
      .letter = 'o',
      .kind = ValueKind::kFile,
@@ -104,13 +104,13 @@ constexpr OptionSpec kGeneralOptions[] = {
      .fallback = "auto"},
     {.name = "help", .letter = 'h', .help = "print this help"},
     {.name = "version", .help = "print the version"},
-};
+});
 
-constexpr OptionGroup kGroups[] = {
+constexpr auto kGroups = std::to_array<OptionGroup>({
     {.title = "Reading", .options = kReadingOptions},
     {.title = "Limits", .options = kLimitOptions},
     {.title = "General", .options = kGeneralOptions},
-};
+});
 constexpr std::span<const OptionGroup> kReadingGroups = kGroups;
 constexpr std::span<const OptionGroup> kGeneralGroups = kReadingGroups.last(1);
 
@@ -120,13 +120,13 @@ constexpr std::array<std::string_view, 5> kGroupings = {"part", "role", "dtype",
 constexpr std::array<std::string_view, 3> kReportFormats = {"text", "markdown", "json"};
 constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "never"};
 
-constexpr OptionSpec kInspectPositionals[] = {
+constexpr auto kInspectPositionals = std::to_array<OptionSpec>({
     {.name = "MODEL",
      .kind = ValueKind::kModel,
      .help = "where the checkpoint lies: an id or web page of the Hub, a URL, a path"},
-};
+});
 
-constexpr OptionSpec kInspectOptions[] = {
+constexpr auto kInspectOptions = std::to_array<OptionSpec>({
     {.name = "revision",
      .kind = ValueKind::kText,
      .value_name = "R",
@@ -154,18 +154,18 @@ constexpr OptionSpec kInspectOptions[] = {
      .help = "the least severe finding that makes the exit code 1",
      .choices = kSeverities,
      .fallback = "error"},
-};
+});
 
-constexpr Example kInspectExamples[] = {
+constexpr auto kInspectExamples = std::to_array<Example>({
     {.command = "gridscope inspect openai-community/gpt2",
      .purpose = "a repository of the Hub, without downloading it"},
     {.command = "gridscope inspect ./checkpoint --by layer --tensors",
      .purpose = "a directory on disk, layer by layer, with every tensor"},
     {.command = "gridscope inspect hf://org/name@v1 --json -o report.json --fail-on warning",
      .purpose = "in a release job: a report for machines, and a failure when something is odd"},
-};
+});
 
-constexpr Term kCheckExitCodes[] = {
+constexpr auto kCheckExitCodes = std::to_array<Term>({
     {.name = "0", .meaning = "nothing was found at or above --fail-on"},
     {.name = "1", .meaning = "something was found at or above --fail-on; the result is complete"},
     {.name = "2", .meaning = "the command line or the reference is malformed"},
@@ -173,7 +173,7 @@ constexpr Term kCheckExitCodes[] = {
      .meaning =
          "no verdict: it could not be reached, read or written, access was denied, or it was "
          "interrupted"},
-};
+});
 
 // --- cache, completion, man ---
 
@@ -181,14 +181,14 @@ constexpr std::array<std::string_view, 2> kCacheActions = {"info", "clear"};
 constexpr std::array<std::string_view, 2> kValueFormats = {"text", "json"};
 constexpr std::array<std::string_view, 1> kShells = {"bash"};
 
-constexpr OptionSpec kCachePositionals[] = {
+constexpr auto kCachePositionals = std::to_array<OptionSpec>({
     {.name = "ACTION",
      .kind = ValueKind::kChoice,
      .help = "info says where the cache is and what it holds; clear removes every entry",
      .choices = kCacheActions},
-};
+});
 
-constexpr OptionSpec kCacheOptions[] = {
+constexpr auto kCacheOptions = std::to_array<OptionSpec>({
     {.name = "format",
      .kind = ValueKind::kChoice,
      .value_name = "FORMAT",
@@ -199,36 +199,36 @@ constexpr OptionSpec kCacheOptions[] = {
      .help = "short for --format json",
      .means_option = "format",
      .means_value = "json"},
-};
+});
 
-constexpr Example kCacheExamples[] = {
+constexpr auto kCacheExamples = std::to_array<Example>({
     {.command = "gridscope cache info", .purpose = "how much is kept, and where"},
     {.command = "gridscope cache clear --cache-dir /var/tmp/ranges",
      .purpose = "empty a cache that lies elsewhere"},
-};
+});
 
-constexpr OptionSpec kCompletionPositionals[] = {
+constexpr auto kCompletionPositionals = std::to_array<OptionSpec>({
     {.name = "SHELL",
      .kind = ValueKind::kChoice,
      .help = "the shell the script is for",
      .choices = kShells},
-};
+});
 
-constexpr Example kCompletionExamples[] = {
+constexpr auto kCompletionExamples = std::to_array<Example>({
     {.command = "source <(gridscope completion bash)", .purpose = "complete in this shell"},
-};
+});
 
-constexpr Example kManExamples[] = {
+constexpr auto kManExamples = std::to_array<Example>({
     {.command = "gridscope man | man -l -", .purpose = "read the page without installing it"},
-};
+});
 
-constexpr Term kPlainExitCodes[] = {
+constexpr auto kPlainExitCodes = std::to_array<Term>({
     {.name = "0", .meaning = "done"},
     {.name = "2", .meaning = "the command line is malformed"},
     {.name = "3", .meaning = "it could not be done or written"},
-};
+});
 
-constexpr VerbSpec kVerbs[] = {
+constexpr auto kVerbs = std::to_array<VerbSpec>({
     {.name = "inspect",
      .summary = "Say where the bytes of a checkpoint go",
      .description =
@@ -271,11 +271,11 @@ constexpr VerbSpec kVerbs[] = {
      .examples = kManExamples,
      .exit_codes = kPlainExitCodes,
      .run = run_man},
-};
+});
 
 // --- the program ---
 
-constexpr Term kReferences[] = {
+constexpr auto kReferences = std::to_array<Term>({
     {.name = "org/name[@revision]",
      .meaning = "a repository of the Hub, unless that path exists on disk"},
     {.name = "hf://org/name[@revision][/path]",
@@ -284,9 +284,9 @@ constexpr Term kReferences[] = {
     {.name = "https://host/path/file.safetensors", .meaning = "one file on a web server"},
     {.name = "https://host/path/", .meaning = "a directory on a web server that holds an index"},
     {.name = "path, file:///path", .meaning = "a file, a directory or a folder of the Hub's cache"},
-};
+});
 
-constexpr Term kEnvironment[] = {
+constexpr auto kEnvironment = std::to_array<Term>({
     {.name = "HF_ENDPOINT", .meaning = "the Hub to ask instead of https://huggingface.co"},
     {.name = "HF_TOKEN", .meaning = "the token sent to the Hub, and to no other host"},
     {.name = "HF_TOKEN_PATH", .meaning = "the file that holds the token"},
@@ -300,7 +300,7 @@ constexpr Term kEnvironment[] = {
      .meaning = "the file of certificates that servers are held against"},
     {.name = "NO_COLOR",
      .meaning = "when set, nothing is colored unless --color always asks for it"},
-};
+});
 
 constexpr ProgramSpec kProgram = {
     .name = "gridscope",
@@ -324,7 +324,7 @@ const ProgramSpec& program() {
 
 const VerbSpec* find_verb(std::string_view name) {
   const auto* const found = std::ranges::find(kVerbs, name, &VerbSpec::name);
-  return found == std::end(kVerbs) ? nullptr : found;
+  return found == kVerbs.end() ? nullptr : found;
 }
 
 std::string spelling(const OptionSpec& option) {
