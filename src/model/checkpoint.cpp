@@ -150,7 +150,10 @@ class Loader {
   void settle_config() {
     append(checkpoint_.findings, std::move(config_.findings));
     if (checkpoint_.container == format::Container::kGguf) {
-      checkpoint_.config = config_from_gguf(headers_.front().table);
+      // Of split files the first holds the metadata; should it be missing, any will have to do.
+      const auto first = std::ranges::find_if(
+          headers_, [](const FileHeader& header) { return header.source != nullptr; });
+      checkpoint_.config = config_from_gguf(first->table);
       config_.quantization.reset();
       return;
     }
@@ -184,7 +187,7 @@ class Loader {
     return {};
   }
 
-  const QuantizationConfig* claim_of(std::size_t set) const {
+  [[nodiscard]] const QuantizationConfig* claim_of(std::size_t set) const {
     const std::optional<QuantizationConfig>& own = component_claims_[set];
     if (own) return &*own;
     const bool main = discovery_.sets[set].component.empty();

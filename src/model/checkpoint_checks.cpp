@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -17,18 +18,20 @@ namespace {
 using format::TensorInfo;
 using Copies = std::span<const NameTable::Copy>;
 
-// The file that each shard of the index is, by its place among the headers; empty when it was not
-// read.
-std::vector<std::optional<std::uint32_t>> files_of_shards(std::span<const FileHeader> headers,
-                                                          const WeightSet& set) {
+constexpr std::uint32_t kNotRead = std::numeric_limits<std::uint32_t>::max();
+
+// The file that each shard of the index is, by its place among the headers; kNotRead for the rest.
+std::vector<std::uint32_t> files_of_shards(std::span<const FileHeader> headers,
+                                           const WeightSet& set) {
   std::unordered_map<std::string_view, std::uint32_t> by_name;
   for (std::uint32_t i = 0; i < headers.size(); ++i) {
     if (headers[i].source != nullptr) by_name.emplace(file_name_of(headers[i].path), i);
   }
-  std::vector<std::optional<std::uint32_t>> files;
+  std::vector<std::uint32_t> files;
+  files.reserve(set.index.shards.size());
   for (const std::string& shard : set.index.shards) {
     const auto found = by_name.find(shard);
-    files.push_back(found == by_name.end() ? std::nullopt : std::optional(found->second));
+    files.push_back(found == by_name.end() ? kNotRead : found->second);
   }
   return files;
 }
@@ -59,12 +62,13 @@ void report_copies(const MergedTensors& merged, Copies copies, std::vector<Findi
 std::vector<bool> copies_to_drop(const MergedTensors& merged, Copies copies,
                                  std::span<const FileHeader> headers, const WeightSet& set) {
   std::unordered_map<std::string_view, std::uint32_t> wanted;  // file, by tensor
-  for (const NameTable::Copy& pair : copies)
-    wanted.emplace(merged.tensors[pair.first].name, headers.size());
+  for (const NameTable::Copy& pair : copies) {
+    wanted.emplace(merged.tensors[pair.first].name, kNotRead);
+  }
   const auto files = files_of_shards(headers, set);
   for (const format::ShardIndex::Entry& entry : set.index.entries) {
     const auto found = wanted.find(entry.tensor);
-    if (found != wanted.end() && files[entry.shard]) found->second = *files[entry.shard];
+    if (found != wanted.end()) found->second = files[entry.shard];
   }
   std::vector<bool> drop(merged.tensors.size());
   for (auto [first, second] : copies) {
@@ -96,8 +100,9 @@ void check_total_size(const MergedTensors& merged, std::span<const FileHeader> h
   for (const FileHeader& header : headers) files += header.bytes;
   findings.push_back({.code = "INDEX_TOTAL_SIZE",
                       .severity = Severity::kNote,
-                      .message = fmt::format("{} gives {} bytes of tensors, the shards hold {}",
+                      .message = fmt::format("{} gives {} bytes{}, the tensors have {}",
                                              printable(set.index_path), with_thousands(claimed),
+                                             claimed == files ? ", those of the files" : "",
                                              with_thousands(total)),
                       .remedy = "write the index again; loaders do not rely on this number",
                       .tensors = {},
@@ -144,8 +149,8 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
   for (const format::ShardIndex::Entry& entry : set.index.entries) {
     const auto found = merged.by_name.find(merged.tensors, entry.tensor);
     if (found) named[*found] = true;
-    if (!files[entry.shard]) continue;
-    const bool there = found && merged.file_of[*found] == *files[entry.shard];
+    if (files[entry.shard] == kNotRead) continue;
+    const bool there = found && merged.file_of[*found] == files[entry.shard];
     if (!there) phantom.add_tensor(entry.tensor);
   }
   for (std::size_t i = 0; i < named.size(); ++i) {
@@ -155,8 +160,8 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
   }
   if (phantom.tensor_count > 0) {
     phantom.message =
-        fmt::format("{} of {} not in the shard that it names",
-                    count_of(phantom.tensor_count, "tensor"), printable(set.index_path));
+        fmt::format("{} names {} that the shard it gives does not hold", printable(set.index_path),
+                    count_of(phantom.tensor_count, "tensor"));
     findings.push_back(std::move(phantom));
   }
   if (missed.tensor_count > 0) {
@@ -165,7 +170,7 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
                     count_of(missed.tensor_count, "tensor"), printable(set.index_path));
     findings.push_back(std::move(missed));
   }
-  if (std::ranges::all_of(files, [](const auto& file) { return file.has_value(); })) {
+  if (std::ranges::find(files, kNotRead) == files.end()) {
     check_total_size(merged, headers, set, findings);
   }
 }

@@ -181,16 +181,18 @@ class Checker {
     if (claim == nullptr) return;
     constexpr std::string_view kRemedy =
         "correct the configuration: a loader that believes it decodes wrong weights";
-    if (claim->bits && module.bits != 0 && *claim->bits != module.bits) {
+    const std::uint32_t bits = claim->bits.value_or(0);
+    if (bits != 0 && module.bits != 0 && bits != module.bits) {
       add(module, Severity::kError,
-          fmt::format("stored with {} bits where the configuration says {}", module.bits,
-                      *claim->bits),
+          fmt::format("stored with {} bits where the configuration says {}", module.bits, bits),
           kRemedy);
     }
-    if (groups_differ(module, *claim)) {
+    // Only sizes that shapes can tell: a row's single scale may be a group as long as the row.
+    const std::int64_t group_size = claim->group_size.value_or(0);
+    if (group_size > 0 && module.group_size > 0 && group_size != module.group_size) {
       add(module, Severity::kError,
           fmt::format("stored with group size {} where the configuration says {}",
-                      module.group_size, *claim->group_size),
+                      module.group_size, group_size),
           kRemedy);
     }
     // GPTQ and AWQ files keep constant zero points in symmetric schemes too.
@@ -200,12 +202,6 @@ class Checker {
       add(module, Severity::kWarning, "with zero points where the configuration says symmetric",
           "the zero points must all be 0, or the configuration must say asymmetric");
     }
-  }
-
-  // Only sizes that shapes can tell: a row's single scale may be a group as long as the row.
-  static bool groups_differ(const Module& module, const Claim& claim) {
-    return claim.group_size.value_or(0) > 0 && module.group_size > 0 &&
-           *claim.group_size != module.group_size;
   }
 
   // Only compressed-tensors says what it targets. Towers are left out: exports name their modules

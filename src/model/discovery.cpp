@@ -353,8 +353,8 @@ class Discoverer {
                           const std::string& component) {
     if (groups.empty()) return false;
     if (groups.size() > 1) {
-      std::vector<std::string> names;
-      for (const WeightGroup& group : groups) names.push_back(group.name);
+      std::vector<std::string> names(groups.size());
+      std::ranges::transform(groups, names.begin(), &WeightGroup::name);
       return ambiguous("models", names);
     }
     WeightGroup& group = groups.front();
@@ -368,7 +368,8 @@ class Discoverer {
     return true;
   }
 
-  Result<bool> ambiguous(std::string_view what, const std::vector<std::string>& names) const {
+  [[nodiscard]] Result<bool> ambiguous(std::string_view what,
+                                       const std::vector<std::string>& names) const {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} holds {} {}: {}", printable(repository_.info().location),
                             with_thousands(names.size()), what, joined(names)),
@@ -414,7 +415,7 @@ class Discoverer {
     return value;
   }
 
-  Status nothing_found() const {
+  [[nodiscard]] Status nothing_found() const {
     std::vector<std::string> names;
     for (const store::FileEntry& entry : files_.files()) {
       if (entry.path.starts_with(folder_)) names.push_back(entry.path);
@@ -462,8 +463,8 @@ Finding missing_shards(const WeightSet& set, std::span<const std::string> missin
       .remedy = "fetch or upload the missing files; what they hold is not counted here"};
   std::unordered_set<std::string_view> names;
   for (const std::string& path : missing) names.insert(file_name_of(path));
-  std::vector<bool> gone;
-  for (const std::string& shard : set.index.shards) gone.push_back(names.contains(shard));
+  std::vector<bool> gone(set.index.shards.size());
+  for (std::size_t i = 0; i < gone.size(); ++i) gone[i] = names.contains(set.index.shards[i]);
   for (const format::ShardIndex::Entry& entry : set.index.entries) {
     if (gone[entry.shard]) finding.add_tensor(entry.tensor);
   }

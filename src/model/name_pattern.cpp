@@ -208,7 +208,7 @@ class PatternCompiler {
   std::optional<std::size_t> number() {
     std::optional<std::size_t> value;
     while (!done() && text_[at_] >= '0' && text_[at_] <= '9') {
-      const std::size_t digit = static_cast<std::size_t>(text_[at_++] - '0');
+      const auto digit = static_cast<std::size_t>(text_[at_++] - '0');
       value = std::min(value.value_or(0) * 10 + digit, kMaxRepeat + 1);
     }
     return value;

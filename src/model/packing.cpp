@@ -51,11 +51,9 @@ std::vector<std::uint32_t> bit_candidates(const ModuleView& module,
 
 std::vector<std::uint64_t> group_candidates(const ModuleView& module,
                                             std::span<const std::uint64_t> usual) {
-  std::optional<std::uint64_t> claimed;
-  if (module.claim != nullptr && module.claim->group_size.value_or(0) > 0) {
-    claimed = static_cast<std::uint64_t>(*module.claim->group_size);
-  }
-  return candidates(claimed, usual);
+  const std::int64_t size = module.claim == nullptr ? 0 : module.claim->group_size.value_or(0);
+  if (size <= 0) return {usual.begin(), usual.end()};
+  return candidates(std::optional(static_cast<std::uint64_t>(size)), usual);
 }
 
 std::uint32_t claimed_bits(const ModuleView& module, std::uint32_t otherwise) {
