@@ -144,34 +144,34 @@ INSTANTIATE_TEST_SUITE_P(
     Syntax, RefusedJson,
     ::testing::Values(
         Refusal{"", "not valid JSON at byte 0: syntax error while parsing value - unexpected end"},
-        Refusal{"  ", "at byte 2:"},                             //
-        Refusal{"[1, 2", "at byte 5:"},                          // ends too early
-        Refusal{"{\"a\"", "at byte 4:"},                         //
-        Refusal{"\"abc", "at byte 4:"},                          //
-        Refusal{"{\"a\": 1} x", "at byte 9:"},                   // something after the value
-        Refusal{"{}{}", "at byte 2:"},                           //
-        Refusal{"[1,]", "at byte 3:"},                           // trailing comma
-        Refusal{"{\"a\": 1,}", "at byte 8:"},                    //
-        Refusal{"{a: 1}", "at byte 1:"},                         // key without quotes
-        Refusal{"{'a': 1}", "at byte 1:"},                       //
-        Refusal{"[01]", "at byte 2:"},                           // leading zero
-        Refusal{"[+1]", "at byte 1:"},                           //
-        Refusal{"[.5]", "at byte 1:"},                           //
-        Refusal{"[1.]", "at byte 3:"},                           //
-        Refusal{"[NaN]", "at byte 1:"},                          // Python's, not JSON
-        Refusal{"[-Infinity]", "at byte 2:"},                    //
-        Refusal{"[0x10]", "at byte 2:"},                         //
-        Refusal{"// c\n1", "at byte 0:"},                        // comments
-        Refusal{"\"a\nb\"", "at byte 2:"},                       // raw control characters
-        Refusal{"\"a\x1F\"", "at byte 2:"},                      //
-        Refusal{"\"\\x\"", "at byte 2:"},                        // unknown escape
-        Refusal{"\"\\u12G4\"", "at byte 5:"},                    //
-        Refusal{"\"\\ud800\"", "at byte 7:"},                    // lone surrogates
-        Refusal{"\"\\ud800\\u0041\"", "at byte 12:"},            //
-        Refusal{"\"\\udc00\"", "at byte 6:"},                    //
-        Refusal{"\"\xFF\"", "at byte 1:"},                       // invalid UTF-8
-        Refusal{"\"\xC0\xAF\"", "at byte 1:"},                   //
-        Refusal{"\"\xED\xA0\x80\"", "at byte 2:"},               //
+        Refusal{"  ", "at byte 2:"},                            //
+        Refusal{"[1, 2", "at byte 5:"},                         // ends too early
+        Refusal{"{\"a\"", "at byte 4:"},                        //
+        Refusal{"\"abc", "at byte 4:"},                         //
+        Refusal{"{\"a\": 1} x", "at byte 9:"},                  // something after the value
+        Refusal{"{}{}", "at byte 2:"},                          //
+        Refusal{"[1,]", "at byte 3:"},                          // trailing comma
+        Refusal{"{\"a\": 1,}", "at byte 8:"},                   //
+        Refusal{"{a: 1}", "at byte 1:"},                        // key without quotes
+        Refusal{"{'a': 1}", "at byte 1:"},                      //
+        Refusal{"[01]", "at byte 2:"},                          // leading zero
+        Refusal{"[+1]", "at byte 1:"},                          //
+        Refusal{"[.5]", "at byte 1:"},                          //
+        Refusal{"[1.]", "at byte 3:"},                          //
+        Refusal{"[NaN]", "at byte 1:"},                         // Python's, not JSON
+        Refusal{"[-Infinity]", "at byte 2:"},                   //
+        Refusal{"[0x10]", "at byte 2:"},                        //
+        Refusal{"// c\n1", "at byte 0:"},                       // comments
+        Refusal{"\"a\nb\"", "at byte 2:"},                      // raw control characters
+        Refusal{"\"a\x1F\"", "at byte 2:"},                     //
+        Refusal{"\"\\x\"", "at byte 2:"},                       // unknown escape
+        Refusal{"\"\\u12G4\"", "at byte 5:"},                   //
+        Refusal{"\"\\ud800\"", "at byte 7:"},                   // lone surrogates
+        Refusal{"\"\\ud800\\u0041\"", "at byte 12:"},           //
+        Refusal{"\"\\udc00\"", "at byte 6:"},                   //
+        Refusal{"\"\xFF\"", "at byte 1:"},                      // invalid UTF-8
+        Refusal{"\"\xC0\xAF\"", "at byte 1:"},                  //
+        Refusal{"\"\xED\xA0\x80\"", "at byte 2:"},              //
         Refusal{"[1e999]", "number overflow parsing '1e999'"},  //
         Refusal{"\xEF\xBB\xBF{}", "at byte 0: it starts with a byte order mark"},
         Refusal{std::string("{}\0", 3), "at byte 2: a NUL byte"},
