@@ -305,9 +305,10 @@ Result<Document> Client::fetch(const Request& request, std::uint64_t max_bytes) 
     const bool transient =
         head ? is_transient_status(head->status) : is_transient(head.error().code);
     if (!transient || attempt >= options_.retry.max_attempts) {
-      return std::move(head).map([&](ResponseHead&& final_head) {
-        return Document{.head = std::move(final_head), .body = sink.take_body()};
-      });
+      if (!head) return tl::make_unexpected(std::move(head).error());
+      Document document{.head = *std::move(head), .body = sink.take_body()};
+      if (is_success(document.head.status)) count_body(request, document.body.size());
+      return document;
     }
     GRIDSCOPE_CHECK(pause(request, head, attempt));
   }
@@ -373,6 +374,12 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
     }
     GRIDSCOPE_CHECK(pause(request, head, attempt));
   }
+}
+
+void Client::count_body(const Request& request, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  observer_.on_event(RangeRead{
+      .source = request.url.display(), .offset = 0, .bytes = bytes, .origin = Origin::kNetwork});
 }
 
 Result<ResponseHead> Client::send_once(const Request& request, BodySink& sink) {

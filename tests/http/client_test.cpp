@@ -156,6 +156,14 @@ TEST_F(ClientTest, FetchBringsHeadAndBody) {
   EXPECT_THAT(observer_.retries(), IsEmpty());
 }
 
+TEST_F(ClientTest, FetchCountsTheBodyOfASuccessOnce) {
+  using Read = CollectingObserver::Read;
+  script({{.status = 503, .body = "busy"}, {.body = "answer"}, {.status = 404, .body = "why"}});
+  ASSERT_THAT(fetch(), IsOk());
+  ASSERT_THAT(fetch(), IsOk());
+  EXPECT_THAT(observer_.reads(), ElementsAre(Read{"https://h/file?...", 0, 6, Origin::kNetwork}));
+}
+
 TEST_F(ClientTest, FetchReturnsFinalStatusesAsTheyAre) {
   for (const int status : {301, 307, 401, 403, 404, 416, 451}) {
     script({{.status = status, .body = "why"}});

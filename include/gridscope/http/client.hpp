@@ -67,6 +67,7 @@ class Client {
   // Sends and retries what is transient, whatever the method. Any final status is returned, not
   // only 2xx. Always asks for identity encoding. Errors: those of the transport; for 2xx, kLimit
   // for a body beyond max_bytes and kUnsupported for an encoded one (other bodies are cut short).
+  // A body of a 2xx counts as one range that was read, from byte 0.
   [[nodiscard]] Result<Document> fetch(const Request& request, std::uint64_t max_bytes);
 
   // Asks for [offset, offset + into.size()) with one Range and fills `into`. Checks status,
@@ -84,6 +85,7 @@ class Client {
  private:
   class RangeSink;
   [[nodiscard]] Result<RangeReply> read_attempts(const Request& request, RangeSink& sink);
+  void count_body(const Request& request, std::uint64_t bytes);
   [[nodiscard]] Result<ResponseHead> send_once(const Request& request, BodySink& sink);
   // Announces the next try and waits for its time.
   [[nodiscard]] Status pause(const Request& request, const Result<ResponseHead>& failed,
