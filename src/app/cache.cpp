@@ -4,7 +4,8 @@ namespace gridscope::app {
 namespace {
 
 Result<io::RangeCache*> require_cache(Context& context) {
-  if (context.cache() != nullptr) return context.cache();
+  GRIDSCOPE_TRY(io::RangeCache* const cache, context.cache());
+  if (cache != nullptr) return cache;
   return fail(ErrorCode::kNotFound, "there is no range cache in use",
               "name its directory, and do not bypass it");
 }

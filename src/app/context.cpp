@@ -42,15 +42,34 @@ Context::Context(Settings settings, Observer& observer, std::stop_token stop)
 Result<std::unique_ptr<Context>> Context::make(Settings settings, Observer& observer,
                                                std::stop_token stop) {
   GRIDSCOPE_CHECK(check(settings));
-  std::unique_ptr<Context> context(new Context(std::move(settings), observer, std::move(stop)));
-  GRIDSCOPE_TRY(context->hub_, store::read_hub_settings(context->settings_.environment));
-  GRIDSCOPE_CHECK(context->open_cache());
-  GRIDSCOPE_TRY(context->transport_,
-                http::make_curl_transport(transport_options(context->settings_, context->hub_)));
-  context->client_ =
-      std::make_unique<http::Client>(*context->transport_, context->clock_, context->counter_,
-                                     http::Client::Options{.stop = context->stop_});
-  return context;
+  return std::unique_ptr<Context>(new Context(std::move(settings), observer, std::move(stop)));
+}
+
+Result<const store::HubSettings*> Context::hub() {
+  const std::lock_guard lock(mutex_);
+  if (!hub_) {
+    GRIDSCOPE_TRY(hub_, store::read_hub_settings(settings_.environment));
+  }
+  return &*hub_;
+}
+
+Result<io::RangeCache*> Context::cache() {
+  const std::lock_guard lock(mutex_);
+  if (!cache_) {
+    GRIDSCOPE_CHECK(open_cache());
+  }
+  return cache_.get();
+}
+
+Result<http::Client*> Context::client() {
+  GRIDSCOPE_TRY(const store::HubSettings* const settings, hub());
+  const std::lock_guard lock(mutex_);
+  if (!client_) {
+    GRIDSCOPE_TRY(transport_, http::make_curl_transport(transport_options(settings_, *settings)));
+    client_ = std::make_unique<http::Client>(*transport_, clock_, counter_,
+                                             http::Client::Options{.stop = stop_});
+  }
+  return client_.get();
 }
 
 // Without a home there is no default place; everything works without a cache, so that is no error.

@@ -40,12 +40,27 @@ Status apply_revision(store::ModelReference& reference, const std::string& revis
   return {};
 }
 
-Result<store::ModelReference> resolve(const InspectRequest& request, Context& context) {
-  GRIDSCOPE_TRY(auto reference,
-                store::parse_reference(request.model, {.hub_endpoint = context.hub().endpoint,
-                                                       .exists_on_disk = exists_on_disk}));
+// Which web pages are the Hub's is all that a reference needs to know of it. A wrong endpoint has
+// none; it is complained about when the Hub is asked.
+Result<store::ModelReference> resolve(const InspectRequest& request, const Settings& settings) {
+  store::ReferenceOptions options{.exists_on_disk = exists_on_disk};
+  if (auto endpoint = settings.environment("HF_ENDPOINT"); endpoint && !endpoint->empty()) {
+    options.hub_endpoint = *std::move(endpoint);
+  }
+  GRIDSCOPE_TRY(auto reference, store::parse_reference(request.model, options));
   GRIDSCOPE_CHECK(apply_revision(reference, request.revision));
   return reference;
+}
+
+Result<store::StoreContext> surroundings(store::ReferenceKind kind, Context& context) {
+  store::StoreContext made{.observer = &context.observer(),
+                           .connections = context.settings().connections};
+  if (kind == store::ReferenceKind::kDisk) return made;
+  GRIDSCOPE_TRY(const store::HubSettings* const hub, context.hub());
+  made.hub = *hub;
+  GRIDSCOPE_TRY(made.client, context.client());
+  GRIDSCOPE_TRY(made.cache, context.cache());
+  return made;
 }
 
 // A context may serve several requests: what this one read is the difference.
@@ -60,13 +75,9 @@ ReadTotals since(const ReadTotals& before, const ReadTotals& now) {
 Result<analysis::Inspection> inspect(const InspectRequest& request, Context& context) {
   const auto started = context.clock().now();
   const ReadTotals before = context.observer().totals();
-  GRIDSCOPE_TRY(const auto reference, resolve(request, context));
-  GRIDSCOPE_TRY(const auto repository,
-                store::open_repository(reference, {.client = &context.client(),
-                                                   .cache = context.cache(),
-                                                   .observer = &context.observer(),
-                                                   .hub = context.hub(),
-                                                   .connections = context.settings().connections}));
+  GRIDSCOPE_TRY(const auto reference, resolve(request, context.settings()));
+  GRIDSCOPE_TRY(const auto around, surroundings(reference.kind, context));
+  GRIDSCOPE_TRY(const auto repository, store::open_repository(reference, around));
   GRIDSCOPE_TRY(const auto checkpoint,
                 model::load_checkpoint(*repository, context.observer(),
                                        {.limits = context.settings().limits,

@@ -35,7 +35,7 @@ TEST_F(CacheUseCase, TellsWhereWhatAndHowMuch) {
   EXPECT_EQ(empty->directory, directory_ / "cache");
   EXPECT_EQ(empty->usage.entries, 0U);
   EXPECT_EQ(empty->max_bytes, 12345U);
-  context->cache()->put("key", 0, test::bytes_of("bytes"));
+  context->cache().value()->put("key", 0, test::bytes_of("bytes"));
   const auto filled = cache_info(*context);
   ASSERT_THAT(filled, test::IsOk());
   EXPECT_EQ(filled->usage.entries, 1U);
@@ -44,13 +44,20 @@ TEST_F(CacheUseCase, TellsWhereWhatAndHowMuch) {
 
 TEST_F(CacheUseCase, ClearsAndTellsWhatWasThere) {
   const auto context = context_with_cache();
-  context->cache()->put("key", 0, test::bytes_of("bytes"));
+  context->cache().value()->put("key", 0, test::bytes_of("bytes"));
   const auto removed = clear_cache(*context);
   ASSERT_THAT(removed, test::IsOk());
   EXPECT_EQ(removed->usage.entries, 1U);
   const auto after = cache_info(*context);
   ASSERT_THAT(after, test::IsOk());
   EXPECT_EQ(after->usage.entries, 0U);
+}
+
+TEST_F(CacheUseCase, MindsNoVariableOfTheHub) {
+  Settings settings = settings_with({{"HF_HUB_ETAG_TIMEOUT", "abc"}, {"HF_TOKEN", "${HF_TOKEN}"}});
+  settings.cache = Settings::Cache::kUse;
+  settings.cache_directory = directory_ / "cache";
+  EXPECT_THAT(cache_info(*Context::make(settings, observer_).value()), test::IsOk());
 }
 
 TEST_F(CacheUseCase, NeedsACache) {

@@ -28,17 +28,33 @@ TEST(Context, ReadsTheHubsVariables) {
       settings_with({{"HF_ENDPOINT", "https://mirror.example"}, {"HF_HUB_OFFLINE", "1"}}),
       observer);
   ASSERT_THAT(context, test::IsOk());
-  EXPECT_EQ((*context)->hub().endpoint, "https://mirror.example");
-  EXPECT_TRUE((*context)->hub().offline);
+  const auto hub = (*context)->hub();
+  ASSERT_THAT(hub, test::IsOk());
+  EXPECT_EQ((*hub)->endpoint, "https://mirror.example");
+  EXPECT_TRUE((*hub)->offline);
   EXPECT_THAT(observer.warnings(), IsEmpty());
 }
 
-TEST(Context, RefusesVariablesThatMakeNoSense) {
+TEST(Context, RefusesVariablesThatMakeNoSenseWhenTheyMatter) {
   NullObserver observer;
-  EXPECT_THAT(Context::make(settings_with({{"HF_ENDPOINT", "ftp://x"}}), observer),
+  const auto context = Context::make(settings_with({{"HF_ENDPOINT", "ftp://x"}}), observer);
+  ASSERT_THAT(context, test::IsOk());
+  EXPECT_THAT((*context)->cache(), test::IsOk());
+  EXPECT_THAT((*context)->hub(),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("HF_ENDPOINT")));
+  EXPECT_THAT((*context)->client(),
               test::Fails(ErrorCode::kInvalidArgument, HasSubstr("HF_ENDPOINT")));
   const auto token = Context::make(settings_with({{"HF_TOKEN", "${SECRET}"}}), observer);
-  EXPECT_THAT(token, test::Fails(ErrorCode::kInvalidArgument, Not(HasSubstr("SECRET"))));
+  ASSERT_THAT(token, test::IsOk());
+  EXPECT_THAT((*token)->hub(), test::Fails(ErrorCode::kInvalidArgument, Not(HasSubstr("SECRET"))));
+}
+
+TEST(Context, MakesItsPartsOnce) {
+  NullObserver observer;
+  const auto context = Context::make(settings_with({}), observer);
+  ASSERT_THAT(context, test::IsOk());
+  EXPECT_EQ((*context)->hub().value(), (*context)->hub().value());
+  EXPECT_EQ((*context)->client().value(), (*context)->client().value());
 }
 
 TEST(Context, RefusesSettingsThatMakeNoSense) {
@@ -60,11 +76,11 @@ TEST(Context, OpensTheCacheUnlessItIsBypassed) {
   settings.cache_directory = directory / "cache";
   const auto without = Context::make(settings, observer);
   ASSERT_THAT(without, test::IsOk());
-  EXPECT_EQ((*without)->cache(), nullptr);
+  EXPECT_EQ((*without)->cache().value(), nullptr);
   settings.cache = Settings::Cache::kUse;
   const auto with = Context::make(settings, observer);
   ASSERT_THAT(with, test::IsOk());
-  EXPECT_NE((*with)->cache(), nullptr);
+  EXPECT_NE((*with)->cache().value(), nullptr);
   EXPECT_EQ((*with)->settings().cache_directory, directory / "cache");
 }
 
@@ -75,7 +91,9 @@ TEST(Context, RefusesACacheThatIsAFile) {
   Settings settings = settings_with({});
   settings.cache = Settings::Cache::kUse;
   settings.cache_directory = directory / "file";
-  EXPECT_THAT(Context::make(settings, observer), test::Fails(ErrorCode::kInvalidArgument, _));
+  const auto context = Context::make(settings, observer);
+  ASSERT_THAT(context, test::IsOk());
+  EXPECT_THAT((*context)->cache(), test::Fails(ErrorCode::kInvalidArgument, _));
 }
 
 // Takes a variable away for as long as it lives.
@@ -105,7 +123,8 @@ TEST(Context, GoesOnWithoutACacheWhenThereIsNoHome) {
   settings.cache = Settings::Cache::kUse;
   const auto context = Context::make(settings, observer);
   ASSERT_THAT(context, test::IsOk());
-  EXPECT_EQ((*context)->cache(), nullptr);
+  EXPECT_THAT(observer.warnings(), IsEmpty());
+  EXPECT_EQ((*context)->cache().value(), nullptr);
   ASSERT_THAT(observer.warnings(), SizeIs(1));
   EXPECT_EQ(observer.warnings()[0].code, "CACHE_UNAVAILABLE");
 }
@@ -120,11 +139,12 @@ TEST(Context, TrustsTheCertificatesThatAreNamed) {
     const auto context =
         Context::make(settings_with({{variable, server.certificate_file()}}), observer);
     ASSERT_THAT(context, test::IsOk());
-    EXPECT_THAT((*context)->client().fetch(request, 1000), test::IsOk()) << variable;
+    EXPECT_THAT((*context)->client().value()->fetch(request, 1000), test::IsOk()) << variable;
   }
   const auto stranger = Context::make(settings_with({}), observer);
   ASSERT_THAT(stranger, test::IsOk());
-  EXPECT_THAT((*stranger)->client().fetch(request, 1000), test::Fails(ErrorCode::kPermission, _));
+  EXPECT_THAT((*stranger)->client().value()->fetch(request, 1000),
+              test::Fails(ErrorCode::kPermission, _));
 }
 
 TEST(Context, SaysWhoItIs) {
@@ -134,7 +154,7 @@ TEST(Context, SaysWhoItIs) {
   const auto context = Context::make(settings_with({}), observer);
   ASSERT_THAT(context, test::IsOk());
   const http::Request request{.url = http::parse_url(server.url("/x")).value()};
-  ASSERT_THAT((*context)->client().fetch(request, 1000), test::IsOk());
+  ASSERT_THAT((*context)->client().value()->fetch(request, 1000), test::IsOk());
   EXPECT_EQ(server.requests().at(0).field("User-Agent"), "gridscope/" GRIDSCOPE_VERSION);
 }
 

@@ -117,6 +117,26 @@ TEST_F(InspectUseCase, HeedsTheLimits) {
   EXPECT_THAT(inspect({.model = model().string()}, *context), test::Fails(ErrorCode::kLimit, _));
 }
 
+TEST_F(InspectUseCase, ReadsTheDiskWithoutTheHubsVariablesAndTheCache) {
+  test::write_file(directory_ / "file", std::string_view());
+  Settings settings = settings_with({{"HF_TOKEN", "${HF_TOKEN}"}, {"HF_ENDPOINT", "bad"}});
+  settings.cache = Settings::Cache::kUse;
+  settings.cache_directory = directory_ / "file";
+  const auto context = Context::make(settings, observer_).value();
+  EXPECT_THAT(inspect({.model = model().string()}, *context), test::IsOk());
+  EXPECT_THAT(observer_.warnings(), IsEmpty());
+  EXPECT_THAT(inspect({.model = "hf://org/name"}, *context),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("HF_ENDPOINT")));
+}
+
+TEST_F(InspectUseCase, KnowsThePagesOfTheHubThatIsNamed) {
+  Settings settings =
+      settings_with({{"HF_HUB_OFFLINE", "1"}, {"HF_ENDPOINT", "https://mirror.example/hub/"}});
+  const auto context = Context::make(settings, observer_).value();
+  EXPECT_THAT(inspect({.model = "https://mirror.example/hub/datasets/x"}, *context),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("datasets are not models")));
+}
+
 TEST_F(InspectUseCase, RefusesReferencesThatAreNone) {
   EXPECT_THAT(run({.model = ""}), test::Fails(ErrorCode::kInvalidArgument, _));
   EXPECT_THAT(run({.model = "a/b/c/d"}), test::Fails(ErrorCode::kInvalidArgument, _));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -36,32 +37,39 @@ struct Settings {
   store::Environment environment = store::process_environment();
 };
 
-// Owns the parts and keeps them alive. Thread-safe as its parts are.
+// Owns the parts and keeps them alive. What a run may do without, the cache and all that belongs to
+// the network, is made when it is first asked for: a wrong variable of the Hub cannot fail what
+// reads disk alone. Thread-safe as its parts are.
 class Context {
  public:
-  // Errors: kInvalidArgument for settings or variables that make no sense.
+  // Errors: kInvalidArgument for settings that make no sense.
   [[nodiscard]] static Result<std::unique_ptr<Context>> make(Settings settings, Observer& observer,
                                                              std::stop_token stop = {});
 
-  // As given, with the cache directory filled in.
+  // As given; cache() fills the cache directory in.
   [[nodiscard]] const Settings& settings() const { return settings_; }
-  [[nodiscard]] const store::HubSettings& hub() const { return hub_; }
   [[nodiscard]] ReadCounter& observer() { return counter_; }
   [[nodiscard]] Clock& clock() { return clock_; }
-  // Null with Cache::kBypass, and when there is no home to keep it in.
-  [[nodiscard]] io::RangeCache* cache() { return cache_.get(); }
-  [[nodiscard]] http::Client& client() { return *client_; }
   [[nodiscard]] const std::stop_token& stop() const { return stop_; }
+
+  // Errors: those of store::read_hub_settings.
+  [[nodiscard]] Result<const store::HubSettings*> hub();
+  // Null with Cache::kBypass, and, with a warning, when there is no home to keep it in.
+  // Errors: those of io::RangeCache::open.
+  [[nodiscard]] Result<io::RangeCache*> cache();
+  // Errors: those of hub() and of http::make_curl_transport.
+  [[nodiscard]] Result<http::Client*> client();
 
  private:
   Context(Settings settings, Observer& observer, std::stop_token stop);
   [[nodiscard]] Status open_cache();
 
   Settings settings_;
-  store::HubSettings hub_;
   ReadCounter counter_;
   SystemClock clock_;
   std::stop_token stop_;
+  std::mutex mutex_;  // of what follows, while it is made
+  std::optional<store::HubSettings> hub_;
   std::unique_ptr<io::RangeCache> cache_;
   std::unique_ptr<http::Transport> transport_;
   std::unique_ptr<http::Client> client_;
