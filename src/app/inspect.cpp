@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "exists_on_disk.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/checkpoint.hpp"
 #include "gridscope/store/open.hpp"
@@ -14,11 +13,6 @@
 
 namespace gridscope::app {
 namespace {
-
-bool exists_on_disk(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
 
 Status apply_revision(store::ModelReference& reference, const std::string& revision) {
   if (revision.empty()) return {};

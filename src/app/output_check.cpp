@@ -1,0 +1,57 @@
+#include "gridscope/app/output_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "exists_on_disk.hpp"
+#include "gridscope/core/observer.hpp"
+#include "gridscope/core/text.hpp"
+#include "gridscope/store/open.hpp"
+#include "gridscope/store/reference.hpp"
+
+namespace gridscope::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether it starts as reports for machines and reports in Markdown do. A report in plain text
+// starts with a foreign name, so that it cannot be told from a file of the model.
+bool is_report(const fs::path& path) {
+  constexpr auto kStarts =
+      std::to_array<std::string_view>({"{\n  \"schema\": \"gridscope.", "# Inspection of "});
+  std::string start(64, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return std::ranges::any_of(kStarts, [&](auto report) { return start.starts_with(report); });
+}
+
+}  // namespace
+
+Status check_output(const std::string& model, const fs::path& output) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(output, ignored)) return {};
+  const auto reference = store::parse_reference(model, {.exists_on_disk = exists_on_disk});
+  if (!reference || reference->kind != store::ReferenceKind::kDisk) return {};
+  NullObserver observer;
+  const auto repository = store::open_repository(*reference, {.observer = &observer});
+  if (!repository) return {};
+  const fs::path directory = (*repository)->info().location;
+  const auto is_output = [&](const store::FileEntry& file) {
+    return fs::equivalent(directory / file.path, output, ignored);
+  };
+  const auto files = (*repository)->listing().value_or(std::vector<store::FileEntry>{});
+  if (std::ranges::none_of(files, is_output) || is_report(output)) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("the output {} is a file of the model {}", quote(output.string()),
+                          quote(reference->text)),
+              "choose another file for the output");
+}
+
+}  // namespace gridscope::app

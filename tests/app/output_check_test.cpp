@@ -1,0 +1,81 @@
+#include "gridscope/app/output_check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "support/checkpoints.hpp"
+#include "support/matchers.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gridscope::app {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CheckOutput : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    test::write_file(weights(), "weights");
+    test::write_file(model() / "sub/README.md", "# A model");
+  }
+
+  [[nodiscard]] fs::path model() const { return directory_ / "model"; }
+  [[nodiscard]] fs::path weights() const { return model() / "model.safetensors"; }
+  [[nodiscard]] Status check(const fs::path& output) const {
+    return check_output(model().string(), output);
+  }
+
+  test::TempDir directory_;
+};
+
+TEST_F(CheckOutput, RefusesTheFilesOfTheModel) {
+  EXPECT_THAT(check(weights()),
+              test::Fails(ErrorCode::kInvalidArgument,
+                          AllOf(HasSubstr(weights().string()), HasSubstr("choose another file"))));
+  EXPECT_THAT(check(model() / "sub/README.md"),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr(model().string())));
+  EXPECT_THAT(check_output(weights().string(), weights()),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("model.safetensors")));
+  EXPECT_THAT(check_output("file://" + model().string(), weights()),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("model.safetensors")));
+}
+
+TEST_F(CheckOutput, KnowsThemByOtherNames) {
+  fs::create_symlink(weights(), directory_ / "soft");
+  fs::create_hard_link(weights(), directory_ / "hard");
+  for (const fs::path& name :
+       {directory_ / "soft", directory_ / "hard", model() / "sub/../model.safetensors"}) {
+    EXPECT_THAT(check(name), test::Fails(ErrorCode::kInvalidArgument, HasSubstr("of the model")));
+  }
+}
+
+TEST_F(CheckOutput, AllowsWhatIsNew) {
+  EXPECT_THAT(check(model() / "report.json"), test::IsOk());
+  EXPECT_THAT(check(directory_ / "absent/report.json"), test::IsOk());
+  EXPECT_THAT(check("/dev/null"), test::IsOk());
+}
+
+TEST_F(CheckOutput, AllowsReportsAndWhatLiesElsewhere) {
+  test::write_file(model() / "report.json", "{\n  \"schema\": \"gridscope.inspection/1\",\n");
+  test::write_file(model() / "report.md", "# Inspection of model\n");
+  test::write_file(directory_ / "other.safetensors", "weights");
+  for (const fs::path& output :
+       {model() / "report.json", model() / "report.md", directory_ / "other.safetensors"}) {
+    EXPECT_THAT(check(output), test::IsOk());
+  }
+}
+
+TEST_F(CheckOutput, LeavesOtherModelsToThoseWhoReadThem) {
+  for (const std::string& elsewhere :
+       {std::string("hf://org/name"), std::string("./absent"), std::string()}) {
+    EXPECT_THAT(check_output(elsewhere, weights()), test::IsOk());
+  }
+}
+
+}  // namespace
+}  // namespace gridscope::app
