@@ -24,7 +24,7 @@ Status apply_revision(store::ModelReference& reference, const std::string& revis
                 reference.chosen_from_disk ? "write hf:// before it to mean the Hub"
                                            : "leave the revision out");
   }
-  if (!reference.revision.empty()) {
+  if (!reference.revision.empty() && reference.revision != revision) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("two revisions: {} names {}, and {} is given besides",
                             quote(reference.text), quote(reference.revision), quote(revision)),

@@ -107,6 +107,7 @@ TEST_F(InspectUseCase, LooksForTheRevisionThatIsNamed) {
   EXPECT_EQ(inspection->commit, commit);
   EXPECT_EQ(inspection->revision, "v2");
   EXPECT_THAT(observer_.requests(), IsEmpty());
+  EXPECT_THAT(run({.model = "hf://org/name@v2", .revision = "v2"}), test::IsOk());
   EXPECT_THAT(run({.model = "hf://org/name"}), ::testing::Not(test::IsOk()));
 }
 

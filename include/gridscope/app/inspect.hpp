@@ -12,7 +12,7 @@ namespace gridscope::app {
 
 struct InspectRequest {
   std::string model;          // a reference, see store/reference.hpp
-  std::string revision = {};  // overrides what the reference says; an error when both name one
+  std::string revision = {};  // an error when the reference names another one
   analysis::InspectOptions options = {};
 };
 
