@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <mutex>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "exists_on_disk.hpp"
 #include "gridscope/core/text.hpp"
@@ -46,9 +52,9 @@ Result<store::ModelReference> resolve(const InspectRequest& request, const Setti
   return reference;
 }
 
-Result<store::StoreContext> surroundings(store::ReferenceKind kind, Context& context) {
-  store::StoreContext made{.observer = &context.observer(),
-                           .connections = context.settings().connections};
+Result<store::StoreContext> surroundings(store::ReferenceKind kind, Observer& observer,
+                                         Context& context) {
+  store::StoreContext made{.observer = &observer, .connections = context.settings().connections};
   if (kind == store::ReferenceKind::kDisk) return made;
   GRIDSCOPE_TRY(const store::HubSettings* const hub, context.hub());
   made.hub = *hub;
@@ -56,6 +62,43 @@ Result<store::StoreContext> surroundings(store::ReferenceKind kind, Context& con
   GRIDSCOPE_TRY(made.cache, context.cache());
   return made;
 }
+
+// Turns a server's disregard for ranges into a finding, so that reports and --fail-on know of it.
+class IgnoredRanges final : public Observer {
+ public:
+  explicit IgnoredRanges(Observer& next) : next_(next) {}
+
+  void on_event(const Event& event) override {
+    const auto* const warning = std::get_if<Warning>(&event);
+    if (warning != nullptr && warning->code == kCode) note(*warning);
+    next_.on_event(event);
+  }
+
+  // Keeps the order of findings: worst first, then by code.
+  void add_to(std::vector<Finding>& findings) {
+    const std::lock_guard lock(mutex_);
+    findings.insert(findings.end(), found_.begin(), found_.end());
+    std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) {
+      return std::tie(b.severity, a.code, a.message) < std::tie(a.severity, b.code, b.message);
+    });
+  }
+
+ private:
+  static constexpr std::string_view kCode = "RANGE_IGNORED";
+
+  void note(const Warning& warning) {
+    Finding finding{.code = std::string(warning.code),
+                    .severity = Severity::kWarning,
+                    .message = std::string(warning.message),
+                    .remedy = std::string(warning.remedy)};
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::find(found_, finding) == found_.end()) found_.push_back(std::move(finding));
+  }
+
+  Observer& next_;
+  std::mutex mutex_;
+  std::vector<Finding> found_;
+};
 
 // A context may serve several requests: what this one read is the difference.
 ReadTotals since(const ReadTotals& before, const ReadTotals& now) {
@@ -69,15 +112,17 @@ ReadTotals since(const ReadTotals& before, const ReadTotals& now) {
 Result<analysis::Inspection> inspect(const InspectRequest& request, Context& context) {
   const auto started = context.clock().now();
   const ReadTotals before = context.observer().totals();
+  IgnoredRanges ranges(context.observer());
   GRIDSCOPE_TRY(const auto reference, resolve(request, context.settings()));
-  GRIDSCOPE_TRY(const auto around, surroundings(reference.kind, context));
+  GRIDSCOPE_TRY(const auto around, surroundings(reference.kind, ranges, context));
   GRIDSCOPE_TRY(const auto repository, store::open_repository(reference, around));
   GRIDSCOPE_TRY(const auto checkpoint,
-                model::load_checkpoint(*repository, context.observer(),
+                model::load_checkpoint(*repository, ranges,
                                        {.limits = context.settings().limits,
                                         .connections = context.settings().connections,
                                         .stop = context.stop()}));
   GRIDSCOPE_TRY(auto inspection, analysis::inspect(checkpoint, request.options));
+  ranges.add_to(inspection.findings);
   inspection.reads = since(before, context.observer().totals());
   inspection.read_seconds = std::chrono::duration<double>(context.clock().now() - started).count();
   return inspection;

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "app/support.hpp"
 #include "support/checkpoints.hpp"
 #include "support/fakes.hpp"
+#include "support/http_server.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
@@ -20,6 +23,7 @@ using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class InspectUseCase : public ::testing::Test {
  protected:
@@ -109,6 +113,27 @@ TEST_F(InspectUseCase, LooksForTheRevisionThatIsNamed) {
   EXPECT_THAT(observer_.requests(), IsEmpty());
   EXPECT_THAT(run({.model = "hf://org/name@v2", .revision = "v2"}), test::IsOk());
   EXPECT_THAT(run({.model = "hf://org/name"}), ::testing::Not(test::IsOk()));
+}
+
+TEST_F(InspectUseCase, FindsThatAServerIgnoresRanges) {
+  const std::string weights = test::to_text(test::read_file(model() / "model.safetensors"));
+  const test::HttpServer server([&](const test::HttpRequest& request) {
+    if (!request.target.ends_with("/model.safetensors")) return test::HttpReply{.status = 404};
+    return test::HttpReply{.body = request.method == "HEAD" ? "" : weights};
+  });
+  const auto context = Context::make(settings_with({}), observer_).value();
+  const auto inspection = inspect({.model = server.url("/model.safetensors")}, *context);
+  ASSERT_THAT(inspection, test::IsOk());
+  const auto has_code = [](const Finding& finding) { return finding.code == "RANGE_IGNORED"; };
+  const auto found = std::ranges::find_if(inspection->findings, has_code);
+  ASSERT_NE(found, inspection->findings.end());
+  EXPECT_EQ(found->severity, Severity::kWarning);
+  EXPECT_THAT(found->message, HasSubstr("whole files"));
+  EXPECT_NE(found->remedy, "");
+  EXPECT_EQ(std::ranges::count_if(inspection->findings, has_code), 1);
+  EXPECT_TRUE(
+      std::ranges::is_sorted(inspection->findings, std::ranges::greater{}, &Finding::severity));
+  EXPECT_THAT(observer_.warnings(), SizeIs(1));
 }
 
 TEST_F(InspectUseCase, HeedsTheLimits) {

@@ -17,6 +17,7 @@ struct InspectRequest {
 };
 
 // Reference to report: parse, open, load, inspect, with what was read and how long it took.
+// Adds to the findings: RANGE_IGNORED, for each server that answers with whole files.
 [[nodiscard]] Result<analysis::Inspection> inspect(const InspectRequest& request, Context& context);
 
 }  // namespace gridscope::app
