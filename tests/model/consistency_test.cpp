@@ -99,6 +99,23 @@ TEST(Consistency, FlagsIgnoredButPackedAndTargetedButPlain) {
           finding(kMismatch, Severity::kWarning, "1 module stored plain although")));
 }
 
+// DeepSeek-V4: the claim is of FP8 in blocks, and the experts are kept in FP4.
+TEST(Consistency, DoesNotHoldFp4ExpertsToTheNumbersOfAnFp8Claim) {
+  const std::vector<TensorInfo> tensors = {
+      tensor("model.layers.0.attn.wq.weight", Dtype::kF8E4M3, {128, 128}),
+      tensor("model.layers.0.attn.wq.weight_scale_inv", Dtype::kF32, {1, 1}),
+      tensor("model.layers.0.ffn.experts.0.w1.weight", Dtype::kI8, {128, 64}),
+      tensor("model.layers.0.ffn.experts.0.w1.scale", Dtype::kF8E8M0, {128, 4})};
+  QuantizationConfig config;
+  config.method = "fp8";
+  config.schemes.push_back(
+      {.targets = {}, .format = "block", .bits = 8, .group_size = 128, .symmetric = {}});
+  const ModuleTable table = detect_modules(tensors, &config);
+  EXPECT_TRUE(std::ranges::any_of(
+      table.modules, [](const Module& module) { return module.scheme == Scheme::kPackedFp4; }));
+  EXPECT_THAT(table.findings, IsEmpty());
+}
+
 TEST(Consistency, FlagsOtherBitsAndGroupSizes) {
   std::vector<TensorInfo> tensors;
   add_packed(tensors, "model.layers.0.mlp.up_proj", 16,
