@@ -53,7 +53,8 @@ class IndexHandler final : public JsonHandler {
   ShardIndex index;
   bool has_weight_map = false;
 
-  Status on_null() override { return other("null"); }
+  // As a size, null says that the writer did not know.
+  Status on_null() override { return at_total_size() ? Status() : other("null"); }
   Status on_bool(bool value) override { return other(value ? "true" : "false"); }
   Status on_signed(std::int64_t value) override { return other(std::to_string(value)); }
 
@@ -184,6 +185,7 @@ class IndexHandler final : public JsonHandler {
 
   // A value that has no meaning in its place: fine, unless the place needs a certain kind.
   Status other(std::string_view found) {
+    if (at_total_size() && !index.total_size) index.odd_total_size = printable(found);
     if (place_ == Place::kStart) {
       return corrupt(fmt::format("index: expected an object, found {}", found));
     }

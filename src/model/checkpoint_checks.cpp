@@ -94,6 +94,15 @@ void check_total_size(const MergedTensors& merged, std::span<const FileHeader> h
                       const WeightSet& set, std::vector<Finding>& findings) {
   std::uint64_t total = 0;
   for (const TensorInfo& tensor : merged.tensors) total += tensor.bytes;
+  if (!set.index.odd_total_size.empty()) {
+    findings.push_back({.code = "INDEX_TOTAL_SIZE",
+                        .severity = Severity::kNote,
+                        .message = fmt::format("{} gives {} as total_size, expected the {} bytes "
+                                               "of the tensors",
+                                               printable(set.index_path), set.index.odd_total_size,
+                                               with_thousands(total)),
+                        .remedy = "write the index again; loaders do not rely on this number"});
+  }
   if (!set.index.total_size || *set.index.total_size == total) return;
   const std::uint64_t claimed = *set.index.total_size;
   std::uint64_t files = 0;

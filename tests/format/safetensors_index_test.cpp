@@ -38,11 +38,17 @@ TEST(SafetensorsIndex, NumbersShardsInOrderOfFirstMention) {
   EXPECT_THAT(index->total_size, Optional(42U));
 }
 
-std::optional<std::uint64_t> total_size(std::string_view written) {
+ShardIndex with_total_size(std::string_view written) {
   const auto index =
       parse(fmt::format(R"({{"metadata":{{"total_size":{}}},"weight_map":{{"a":"b"}}}})", written));
   EXPECT_THAT(index, IsOk());
-  return index ? index->total_size : std::nullopt;
+  return index ? *index : ShardIndex();
+}
+std::optional<std::uint64_t> total_size(std::string_view written) {
+  return with_total_size(written).total_size;
+}
+std::string odd_total_size(std::string_view written) {
+  return with_total_size(written).odd_total_size;
 }
 
 TEST(SafetensorsIndex, TotalSizeIsReadAsWritersWriteIt) {
@@ -56,6 +62,15 @@ TEST(SafetensorsIndex, TotalSizeIsReadAsWritersWriteIt) {
   EXPECT_EQ(total_size("\"\""), std::nullopt);
   EXPECT_EQ(total_size("null"), std::nullopt);
   EXPECT_EQ(total_size("[5]"), std::nullopt);
+  EXPECT_EQ(odd_total_size("13476839424"), "");
+  EXPECT_EQ(odd_total_size("13476839424.0"), "");
+  EXPECT_EQ(odd_total_size("null"), "");
+  EXPECT_EQ(odd_total_size("1.5"), "1.5");
+  EXPECT_EQ(odd_total_size("-5"), "-5");
+  EXPECT_EQ(odd_total_size("true"), "true");
+  EXPECT_EQ(odd_total_size("18446744073709551616"), "18446744073709551616");
+  EXPECT_EQ(odd_total_size("\"12 GB\""), "\"12 GB\"");
+  EXPECT_EQ(odd_total_size("[5]"), "an array");
 }
 
 TEST(SafetensorsIndex, MetadataMayBeAbsentEmptyOrMore) {

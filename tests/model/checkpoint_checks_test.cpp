@@ -105,6 +105,15 @@ TEST(CheckpointChecks, HoldsIndexAndShardsAgainstEachOther) {
   EXPECT_EQ(checked.findings[2].bytes, 1000U - 24);
 }
 
+TEST(CheckpointChecks, NamesATotalSizeThatIsNone) {
+  WeightSet set = indexed({{"x", 0}, {"y", 1}});
+  set.index.odd_total_size = "-5";
+  const Checked checked = check({header("a", {x()}), header("b", {y()})}, set);
+  ASSERT_THAT(checked.findings, SizeIs(1));
+  EXPECT_EQ(checked.findings[0].code, "INDEX_TOTAL_SIZE");
+  EXPECT_THAT(checked.findings[0].message, ::testing::HasSubstr("gives -5 as total_size"));
+}
+
 TEST(CheckpointChecks, SaysNothingOfShardsThatWereNotRead) {
   std::vector<FileHeader> headers;
   headers.push_back(header("a", {x()}));

@@ -26,6 +26,7 @@ struct ShardIndex {
   // metadata.total_size, the writer's own account of the tensor bytes; whole numbers only, written
   // as a number or as digits in a string. Informational: it is often stale.
   std::optional<std::uint64_t> total_size;
+  std::string odd_total_size;  // what stands there, printable, when it is no size
 };
 
 // Errors: kCorrupt (no JSON object, no weight_map object, a value that is no string, a shard name
