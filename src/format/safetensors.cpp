@@ -384,6 +384,13 @@ std::string show_start(std::span<const std::byte> start) {
          quote({reinterpret_cast<const char*>(shown.data()), shown.size()});
 }
 
+// Whether the length is one that files do have, with the JSON object where it belongs: then it is
+// the caller's limit that is narrow.
+bool is_plausible(std::uint64_t header_bytes, std::span<const std::byte> start) {
+  return header_bytes <= Limits{}.header_bytes && start.size() > kLengthBytes &&
+         start[kLengthBytes] == std::byte{'{'};
+}
+
 // A length that cannot be: a file of another kind is better named than measured.
 tl::unexpected<Error> bad_length(Error error, std::span<const std::byte> start,
                                  std::uint64_t file_bytes) {
@@ -402,11 +409,12 @@ Result<std::uint64_t> safetensors_header_length(std::span<const std::byte> start
   }
   const auto header_bytes = load_le<std::uint64_t>(start);
   if (header_bytes > limits.header_bytes) {
-    return bad_length({ErrorCode::kLimit,
-                       fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
-                                   limits.header_bytes),
-                       show_start(start)},
-                      start, file_bytes);
+    return bad_length(
+        {ErrorCode::kLimit,
+         fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
+                     limits.header_bytes),
+         is_plausible(header_bytes, start) ? std::string(kLimitRemedy) : show_start(start)},
+        start, file_bytes);
   }
   const std::uint64_t rest = file_bytes - kLengthBytes;
   if (header_bytes > rest) {

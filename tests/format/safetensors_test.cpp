@@ -179,6 +179,19 @@ TEST(SafetensorsHeader, LimitsAreHeldAndCanBeRaised) {
   EXPECT_THAT(limited({.header_bytes = 10}), Fails(ErrorCode::kLimit, HasSubstr("limit is 10")));
 }
 
+TEST(SafetensorsHeader, ANarrowLimitCastsNoDoubtOnTheFile) {
+  test::Bytes file = test::to_bytes("12345678{\"a\":");
+  store_le<std::uint64_t>(file, 5'000);
+  const auto narrow = safetensors_header_length(file, 9'000, {.header_bytes = 10});
+  ASSERT_FALSE(narrow);
+  EXPECT_EQ(narrow.error().code, ErrorCode::kLimit);
+  EXPECT_EQ(narrow.error().remedy, kLimitRemedy);
+  file[8] = std::byte{'<'};
+  const auto doubtful = safetensors_header_length(file, 9'000, {.header_bytes = 10});
+  ASSERT_FALSE(doubtful);
+  EXPECT_THAT(doubtful.error().remedy, HasSubstr("most likely this is no safetensors file"));
+}
+
 TEST(SafetensorsHeader, ErrorsGiveTheBytePosition) {
   EXPECT_THAT(read_text("{\"a\xFF\"}"), corrupt("byte 11 of the file"));
   EXPECT_THAT(read_text("{\"a\":1}"), corrupt("byte"));
