@@ -104,8 +104,9 @@ constexpr std::array<std::string_view, 20> kProjectorNames = {"multi_modal_proje
 constexpr std::array<std::string_view, 12> kInputEmbeddings = {
     "embed_tokens", "tok_embeddings",  "token_embd", "wte",    "word_embeddings", "word_embedding",
     "embed_in",     "token_embedding", "embedding",  "shared", "embed",           "embeddings"};
-constexpr std::array<std::string_view, 7> kOutputEmbeddings = {
-    "lm_head", "output", "embed_out", "unembedding", "head", "proj_out", "predictions"};
+constexpr std::array<std::string_view, 8> kOutputEmbeddings = {
+    "lm_head",     "output", "output_layer", "embed_out",
+    "unembedding", "head",   "proj_out",     "predictions"};
 constexpr std::array<std::string_view, 2> kPerLayerEmbeddings = {"embed_tokens_per_layer",
                                                                  "per_layer_token_embd"};
 // Names that mean the vocabulary only as the whole module, at the very front.
@@ -203,10 +204,12 @@ std::optional<Part> tower_of(const Reading& name) {
   // hold a projection with such a name.
   const Words front = name.path.first(std::min<std::size_t>(name.layer_list, 4));
   if (front.empty()) return std::nullopt;
-  if (has_any(front, kAudioNames) || front[0] == "a") {
+  // GGUF's one-letter towers hold something; a tensor called "a" or "v" is just that.
+  const bool may_be_short = name.path.size() > 1;
+  if (has_any(front, kAudioNames) || (may_be_short && front[0] == "a")) {
     return is_one_of("tok_embeddings", front) ? Part::kVocabularyEmbedding : Part::kAudioTower;
   }
-  if (has_any(front, kVisionNames) || is_one_of(front[0], kShortVisionNames)) {
+  if (has_any(front, kVisionNames) || (may_be_short && is_one_of(front[0], kShortVisionNames))) {
     return front.size() > 1 && front[0] == "mm" && front[1] == "a" ? Part::kAudioTower
                                                                    : Part::kVisionTower;
   }

@@ -107,6 +107,11 @@ TEST(Names, ReadsGguf) {
       {"mm.0.weight", kVision, Role::kProjector},
       {"a.blk.2.ffn_up.weight", kAudio, Role::kMlp, 2},
       {"mm.a.mlp.1.weight", kAudio, Role::kProjector},
+      {"v.class_embd", kVision, Role::kOther},
+      {"v", Part::kOther, Role::kOther},
+      {"a", Part::kOther, Role::kOther},
+      {"v.weight", Part::kOther, Role::kOther},
+      {"a.bias", Part::kOther, Role::kOther},
   });
 }
 
@@ -123,6 +128,8 @@ TEST(Names, ReadsMlxEncodersAndOthers) {
       {"pooler.dense.weight", kBody, Role::kOther},
       {"bert.pooler.dense.weight", kBody, Role::kOther},
       {"shared.weight", kVocabulary, Role::kEmbedTokens},
+      {"transformer.embedding.word_embeddings.weight", kVocabulary, Role::kEmbedTokens},
+      {"transformer.output_layer.weight", kVocabulary, Role::kLmHead},
       {"encoder.block.0.layer.0.SelfAttention.q.weight", kBody, Role::kAttention, 0},
       {"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", kBody,
        Role::kPositionEmbedding, 0},
