@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -52,6 +53,20 @@ bool is_projector(const WeightGroup& group) {
 const std::string* string_member(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
   return value == nullptr ? nullptr : value->string();
+}
+
+// Whether a member of model_index.json, [library, class], is a component that has weights.
+// [null, null] stands for one that was left out on purpose.
+bool promises_weights(std::string_view key, const JsonValue& value) {
+  static constexpr std::array<std::string_view, 5> kEndings = {
+      "Tokenizer", "TokenizerFast", "Scheduler", "FeatureExtractor", "Processor"};
+  static constexpr std::array<std::string_view, 4> kKeys = {"scheduler", "tokenizer",
+                                                            "feature_extractor", "image_processor"};
+  const auto& pair = *value.array();
+  if (pair.size() != 2 || pair[0].string() == nullptr || pair[1].string() == nullptr) return false;
+  const std::string_view type = *pair[1].string();
+  return std::ranges::none_of(kKeys, [&](auto start) { return key.starts_with(start); }) &&
+         std::ranges::none_of(kEndings, [&](auto ending) { return type.ends_with(ending); });
 }
 
 class Discoverer {
@@ -139,16 +154,23 @@ class Discoverer {
     GRIDSCOPE_TRY(const JsonValue pipeline, read_list(path));
     if (pipeline.object() == nullptr) return false;
     std::vector<std::string> components;
+    std::unordered_set<std::string_view> promised;
     for (const auto& [name, value] : *pipeline.object()) {
       const bool component =
           !name.starts_with('_') && value.array() != nullptr && format::is_safe_shard_name(name);
-      if (component) components.push_back(name);
+      if (!component) continue;
+      components.push_back(name);
+      if (promises_weights(name, value)) promised.insert(name);
     }
     GRIDSCOPE_CHECK(probe_components(components));
+    std::vector<Finding> missing;
     for (const std::string& component : components) {
-      GRIDSCOPE_CHECK(add_component(component));
+      GRIDSCOPE_TRY(const bool found, add_component(component));
+      if (!found && promised.contains(component)) missing.push_back(missing_component(component));
     }
-    return !found_.sets.empty();
+    if (found_.sets.empty()) return false;
+    std::ranges::move(missing, std::back_inserter(found_.findings));
+    return true;
   }
 
   Result<bool> diffusers_model() { return take_stem(folder_, "diffusion_pytorch_model", ""); }
@@ -377,17 +399,32 @@ class Discoverer {
                             printable(names.front())));
   }
 
-  Status add_component(const std::string& component) {
+  Result<bool> add_component(const std::string& component) {
     const std::string folder = folder_ + component + "/";
     for (const char* stem : {"diffusion_pytorch_model", "model"}) {
       GRIDSCOPE_TRY(const bool found, take_stem(folder, stem, component));
-      if (found) return {};
+      if (found) return true;
     }
     // Only variants, or another name: taken when there is just one.
     auto groups = preferred_groups(group_weights(files_.files(), folder, kWeights), folder);
-    GRIDSCOPE_CHECK(
-        take_group(std::move(groups), format::Container::kSafetensors, component).map([](bool) {}));
-    return {};
+    return take_group(std::move(groups), format::Container::kSafetensors, component);
+  }
+
+  [[nodiscard]] Finding missing_component(const std::string& component) const {
+    const std::string folder = folder_ + component + "/";
+    std::vector<std::string> others;
+    for (const store::FileEntry& entry : files_.files()) {
+      const bool weights = entry.path.starts_with(folder) && is_weight_file(entry.path);
+      if (weights) others.push_back(entry.path);
+    }
+    const std::string there = !others.empty()     ? "only " + joined(others)
+                              : files_.can_list() ? "no weights"
+                                                  : "no weights under the usual names";
+    return {.code = "SHARD_MISSING",
+            .severity = Severity::kError,
+            .message = fmt::format("model_index.json names the component {}, whose folder has {}",
+                                   quote(component), there),
+            .remedy = "fetch or upload its safetensors; what they hold is not counted here"};
   }
 
   // sentence-transformers: layers on top of the transformer, each in its own folder.

@@ -107,6 +107,27 @@ TEST_P(DiscoveryEitherWay, FindsDiffusersComponents) {
   EXPECT_EQ(found.sets[1].component, "text_encoder");
 }
 
+TEST_P(DiscoveryEitherWay, MissesComponentsThatHaveWeightsByTheirClass) {
+  MemoryRepository repository(GetParam());
+  repository
+      .add("model_index.json", R"({"_class_name": "P", "scheduler": ["diffusers", "S"],
+        "tokenizer_2": ["transformers", "X"], "text_tok": ["transformers", "T5TokenizerFast"],
+        "processor": ["transformers", "Qwen2VLProcessor"], "force_zeros": [null, true],
+        "safety_checker": [null, null], "unet": ["diffusers", "UNet2DConditionModel"],
+        "vae": ["diffusers", "AutoencoderKL"], "text_encoder": ["transformers", "T"]})")
+      .add("unet/diffusion_pytorch_model.safetensors", "x")
+      .add("text_encoder/pytorch_model.bin", "x");
+  const Discovery found = discovered(repository);
+  EXPECT_THAT(files_of(found), ElementsAre("unet/diffusion_pytorch_model.safetensors"));
+  ASSERT_THAT(found.findings, SizeIs(2));
+  for (const Finding& finding : found.findings) {
+    EXPECT_EQ(finding.code, "SHARD_MISSING");
+    EXPECT_EQ(finding.severity, Severity::kError);
+  }
+  EXPECT_THAT(found.findings[0].message + found.findings[1].message,
+              AllOf(HasSubstr("\"vae\""), HasSubstr("\"text_encoder\"")));
+}
+
 TEST_P(DiscoveryEitherWay, FindsMistralAndAdapterFiles) {
   MemoryRepository mistral(GetParam());
   mistral.add("consolidated.safetensors", "x").add("params.json", "{}");
