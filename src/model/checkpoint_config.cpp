@@ -32,7 +32,15 @@ Finding unreadable(std::string_view path, const Error& error) {
 Result<std::optional<std::string>> read_if_there(const store::Repository& repository,
                                                  const std::string& path, ConfigFiles& files) {
   auto text = read_file(repository, path, kMaxConfigBytes);
-  if (text) return std::optional(*std::move(text));
+  if (text) {
+    auto pointer = lfs_pointer_error(path, *text);
+    if (!pointer) return std::optional(*std::move(text));
+    files.findings.push_back({.code = "LFS_POINTER",
+                              .severity = Severity::kWarning,
+                              .message = std::move(pointer->message),
+                              .remedy = std::move(pointer->remedy)});
+    return std::nullopt;
+  }
   if (!is_fault_of_file(text.error().code)) return tl::make_unexpected(std::move(text).error());
   if (text.error().code != ErrorCode::kNotFound) {
     files.findings.push_back(unreadable(path, text.error()));

@@ -293,7 +293,7 @@ class Discoverer {
   }
 
   Result<format::ShardIndex> read_index(const std::string& path) {
-    GRIDSCOPE_TRY(const std::string text, read_file(repository_, path, limits_.index_bytes));
+    GRIDSCOPE_TRY(const std::string text, read_text(path, limits_.index_bytes));
     auto index = format::parse_safetensors_index(std::as_bytes(std::span(text)), limits_);
     if (!index) return tl::make_unexpected(with_context(std::move(index).error(), printable(path)));
     return index;
@@ -445,8 +445,14 @@ class Discoverer {
     return {};
   }
 
+  Result<std::string> read_text(const std::string& path, std::uint64_t max_bytes) {
+    GRIDSCOPE_TRY(std::string text, read_file(repository_, path, max_bytes));
+    if (auto pointer = lfs_pointer_error(path, text)) return tl::make_unexpected(*pointer);
+    return text;
+  }
+
   Result<JsonValue> read_list(const std::string& path) {
-    GRIDSCOPE_TRY(const std::string text, read_file(repository_, path, kMaxListBytes));
+    GRIDSCOPE_TRY(const std::string text, read_text(path, kMaxListBytes));
     auto value = parse_json(text);
     if (!value) return tl::make_unexpected(with_context(std::move(value).error(), printable(path)));
     return value;

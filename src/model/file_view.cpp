@@ -9,6 +9,7 @@
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/parallel.hpp"
 #include "gridscope/core/text.hpp"
+#include "gridscope/format/container.hpp"
 
 namespace gridscope::model {
 namespace {
@@ -70,6 +71,15 @@ Result<std::string> read_file(const store::Repository& repository, std::string_v
   std::string text(*size, '\0');
   GRIDSCOPE_CHECK(source->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
+}
+
+std::optional<Error> lfs_pointer_error(std::string_view path, std::string_view text) {
+  const auto pointer = format::parse_lfs_pointer(std::as_bytes(std::span(text)));
+  if (!pointer) return std::nullopt;
+  return Error{.code = ErrorCode::kCorrupt,
+               .message = fmt::format("{} is the Git LFS pointer that stands in place of {} bytes",
+                                      printable(path), with_thousands(pointer->size)),
+               .remedy = std::string(format::container_remedy(format::Container::kLfsPointer))};
 }
 
 NamedPlace named_place(const store::Repository& repository) {

@@ -66,6 +66,17 @@ TEST_P(ConfigEitherWay, ReportsWhatCannotBeUsed) {
   EXPECT_THAT(files.findings[0].message, HasSubstr("config.json cannot be used"));
 }
 
+TEST_P(ConfigEitherWay, NamesAPointerOfGitLfs) {
+  repository_.add("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:" +
+                                     std::string(64, 'a') + "\nsize 1234\n");
+  const ConfigFiles files = read();
+  ASSERT_THAT(files.findings, SizeIs(1));
+  EXPECT_EQ(files.findings[0].code, "LFS_POINTER");
+  EXPECT_EQ(files.findings[0].severity, Severity::kWarning);
+  EXPECT_THAT(files.findings[0].message, HasSubstr("config.json is the Git LFS pointer"));
+  EXPECT_THAT(files.findings[0].remedy, HasSubstr("git lfs pull"));
+}
+
 TEST_P(ConfigEitherWay, FindsWhatStandsInForAConfig) {
   repository_.add("params.json", R"({"dim": 8})");
   const auto files = read_substitute_config(repository_, "");

@@ -91,6 +91,16 @@ TEST_P(DiscoveryEitherWay, ToleratesABrokenIndexBesideTheSingleFileOnly) {
   EXPECT_THAT(discovered(repository).findings, SizeIs(1));
 }
 
+TEST_P(DiscoveryEitherWay, NamesAPointerOfGitLfsInPlaceOfTheIndex) {
+  MemoryRepository repository(GetParam());
+  repository.add("model.safetensors.index.json",
+                 "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+                     "\nsize 1234\n");
+  const auto found = discover(repository);
+  EXPECT_THAT(found, Fails(ErrorCode::kCorrupt, HasSubstr("is the Git LFS pointer")));
+  EXPECT_THAT(found.error().remedy, HasSubstr("git lfs pull"));
+}
+
 TEST_P(DiscoveryEitherWay, FindsDiffusersComponents) {
   MemoryRepository repository(GetParam());
   repository

@@ -18,7 +18,8 @@ namespace gridscope::model {
 struct ConfigFiles {
   ModelConfig config;  // with an empty source when none could be read
   std::optional<QuantizationConfig> quantization;
-  std::vector<Finding> findings;  // CONFIG_MISSING, for a file that is there but unreadable
+  // CONFIG_MISSING for a file that is there but unreadable, LFS_POINTER for the pointer to one.
+  std::vector<Finding> findings;
 };
 
 // config.json in `folder` and, when it claims nothing, the side files that may hold the claim.

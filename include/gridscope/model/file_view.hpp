@@ -44,6 +44,10 @@ class FileView {
 [[nodiscard]] Result<std::string> read_file(const store::Repository& repository,
                                             std::string_view path, std::uint64_t max_bytes);
 
+// What is wrong with a file whose text is only the pointer that Git LFS left in its place; empty
+// for any other text.
+[[nodiscard]] std::optional<Error> lfs_pointer_error(std::string_view path, std::string_view text);
+
 // What the reference points at: a folder of the repository ("" or ending in '/') and, when it names
 // one, a file in it (its path in the repository).
 struct NamedPlace {
