@@ -92,11 +92,7 @@ class Discoverer {
   // ---- the reference names a file ---------------------------------------------------------------
 
   Status take_named(const std::string& path) {
-    if (path.ends_with(".json")) {
-      GRIDSCOPE_TRY(WeightSet set, indexed_set(path));
-      found_.sets.push_back(std::move(set));
-      return {};
-    }
+    if (path.ends_with(".json")) return take_named_index(path);
     WeightSet set{.component = {},
                   .container = format::Container::kUnknown,
                   .files = {path},
@@ -110,6 +106,28 @@ class Discoverer {
     }
     found_.sets.push_back(std::move(set));
     return {};
+  }
+
+  // Any name may be an index's; a file that is none is taken for the configuration that people name
+  // when they mean the model.
+  Status take_named_index(const std::string& path) {
+    auto set = indexed_set(path);
+    if (set) {
+      found_.sets.push_back(*std::move(set));
+      return {};
+    }
+    const bool called_index = path.find(".index.") != std::string::npos;
+    if (called_index || set.error().code != ErrorCode::kCorrupt) {
+      return tl::make_unexpected(std::move(set).error());
+    }
+    std::string_view folder = repository_.info().reference;
+    if (folder.ends_with(path)) folder.remove_suffix(file_name_of(path).size());
+    if (folder.ends_with('/') && folder.size() > 1) folder.remove_suffix(1);
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} is a configuration or the like, no index of weights", printable(path)),
+        fmt::format("name the folder that it lies in: {}",
+                    folder.empty() ? "." : printable(folder)));
   }
 
   // ---- rules, in order --------------------------------------------------------------------------

@@ -283,6 +283,17 @@ TEST(Discovery, GoesByTheFileThatIsNamed) {
   EXPECT_EQ(discovered(odd).sets.at(0).container, format::Container::kUnknown);
 }
 
+TEST(Discovery, AsksForTheFolderWhenAConfigurationIsNamed) {
+  for (const char* name : {"config.json", "model_index.json"}) {
+    MemoryRepository repository(Listing::kGiven, name);
+    repository.add("config.json", R"({"model_type": "llama"})")
+        .add("model_index.json", R"({"vae": ["diffusers", "A"]})");
+    const auto found = discover(repository);
+    EXPECT_THAT(found, Fails(ErrorCode::kInvalidArgument, HasSubstr("is a configuration")));
+    EXPECT_THAT(found.error().remedy, HasSubstr("name the folder"));
+  }
+}
+
 TEST(Discovery, GoesByTheFolderThatIsNamed) {
   MemoryRepository repository(Listing::kGiven, "unet");
   repository.add("unet/model.safetensors", "x").add("model.safetensors", "x");
