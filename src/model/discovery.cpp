@@ -184,7 +184,8 @@ class Discoverer {
     std::vector<Finding> missing;
     for (const std::string& component : components) {
       GRIDSCOPE_TRY(const bool found, add_component(component));
-      if (!found && promised.contains(component)) missing.push_back(missing_component(component));
+      if (found || !promised.contains(component)) continue;
+      missing.push_back(missing_component(component));
     }
     if (found_.sets.empty()) return false;
     std::ranges::move(missing, std::back_inserter(found_.findings));
@@ -251,13 +252,19 @@ class Discoverer {
     return files_.probe(paths);
   }
 
+  [[nodiscard]] std::vector<std::string> usual_files(const std::string& component) const {
+    std::vector<std::string> paths;
+    for (const char* stem : {"diffusion_pytorch_model", "model"}) {
+      paths.push_back(fmt::format("{}{}/{}{}", folder_, component, stem, kWeights));
+      paths.push_back(fmt::format("{}{}/{}{}", folder_, component, stem, kIndex));
+    }
+    return paths;
+  }
+
   Status probe_components(std::span<const std::string> components) {
     std::vector<std::string> paths;
     for (const std::string& component : components) {
-      for (const char* stem : {"diffusion_pytorch_model", "model"}) {
-        paths.push_back(fmt::format("{}{}/{}{}", folder_, component, stem, kWeights));
-        paths.push_back(fmt::format("{}{}/{}{}", folder_, component, stem, kIndex));
-      }
+      std::ranges::move(usual_files(component), std::back_inserter(paths));
     }
     return files_.probe(paths);
   }
@@ -355,6 +362,26 @@ class Discoverer {
     if (!missing.empty()) found_.findings.push_back(missing_shards(set, missing));
   }
 
+  // GGUF's shards count themselves. An index of any name will do: variants have their own.
+  void flag_lack_of_index(const WeightSet& set) {
+    if (set.container != format::Container::kSafetensors || set.files.size() < 2) return;
+    const std::string& first = set.files.front();
+    const bool there = std::ranges::any_of(files_.files(), [&](const store::FileEntry& entry) {
+      return folder_of(entry.path) == folder_of(first) &&
+             entry.path.find(".safetensors.index.") != std::string::npos;
+    });
+    const auto shard = format::parse_shard_name(file_name_of(first));
+    if (there || !shard) return;
+    const std::string_view stem =
+        std::string_view(shard->prefix).substr(0, shard->prefix.size() - 1);
+    found_.findings.push_back(
+        {.code = "INDEX_MISSING",
+         .severity = Severity::kWarning,
+         .message = fmt::format("{} without an index: most loaders need {}{}",
+                                count_of(set.files.size(), "shard"), printable(stem), kIndex),
+         .remedy = "write the index, or export the checkpoint again"});
+  }
+
   // Files that differ from an indexed shard in their numbers only.
   void flag_strays(const WeightSet& set) {
     const std::unordered_set<std::string_view> indexed(set.files.begin(), set.files.end());
@@ -403,7 +430,11 @@ class Discoverer {
                   .files = std::move(group.files),
                   .index_path = {},
                   .index = {}};
-    if (!group.missing.empty()) found_.findings.push_back(missing_shards(set, group.missing));
+    if (group.missing.empty()) {
+      flag_lack_of_index(set);
+    } else {
+      found_.findings.push_back(missing_shards(set, group.missing));
+    }
     found_.sets.push_back(std::move(set));
     return true;
   }

@@ -236,6 +236,17 @@ TEST(Discovery, TakesTheOneGroupOfAnyName) {
   EXPECT_THAT(found.findings[0].message, HasSubstr("weights-000001-of-000003.safetensors"));
 }
 
+TEST(Discovery, MissesTheIndexOfSeveralShards) {
+  MemoryRepository repository;
+  for (const std::string& shard : kTwoShards) repository.add(shard, "x");
+  const Discovery found = discovered(repository);
+  EXPECT_THAT(files_of(found), SizeIs(2));
+  ASSERT_THAT(found.findings, SizeIs(1));
+  EXPECT_EQ(found.findings[0].code, "INDEX_MISSING");
+  EXPECT_EQ(found.findings[0].severity, Severity::kWarning);
+  EXPECT_THAT(found.findings[0].message, HasSubstr("2 shards without an index"));
+}
+
 TEST(Discovery, DoesNotChooseBetweenGroups) {
   MemoryRepository repository;
   repository.add("m-Q4_0.gguf", "x").add("m-Q8_0.gguf", "x").add("mmproj-f16.gguf", "x");

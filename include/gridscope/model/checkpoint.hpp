@@ -65,8 +65,8 @@ struct LoadOptions {
 // Discovers, reads every header, cross-checks index, shards and configuration. The repository must
 // outlive the checkpoint. Disagreements become findings; what cannot be read at all is an error.
 // A tensor that several files hold is kept once. Findings: CONFIG_MISSING, INDEX_PHANTOM_TENSOR,
-// INDEX_MISSES_TENSOR, INDEX_TOTAL_SIZE, INDEX_STALE, SHARD_STRAY, SHARD_MISSING, LFS_POINTER,
-// DUPLICATE_TENSOR, UNSUPPORTED_CONTAINER, COMPANION_MISSING, COMPANION_MISMATCH,
+// INDEX_MISSES_TENSOR, INDEX_TOTAL_SIZE, INDEX_STALE, INDEX_MISSING, SHARD_STRAY, SHARD_MISSING,
+// LFS_POINTER, DUPLICATE_TENSOR, UNSUPPORTED_CONTAINER, COMPANION_MISSING, COMPANION_MISMATCH,
 // CONFIG_TENSOR_MISMATCH, UNKNOWN_QUANTIZATION.
 [[nodiscard]] Result<Checkpoint> load_checkpoint(const store::Repository& repository,
                                                  Observer& observer,

@@ -37,9 +37,10 @@ struct Discovery {
 // (one group of shards); GGUF; and last, what can be recognised but not read. Dense modules of
 // sentence-transformers come along as components. A place that cannot list is asked for the usual
 // names. Findings: SHARD_MISSING (also for a component that model_index.json names), SHARD_STRAY,
-// INDEX_STALE (an index beside model.safetensors that speaks of other files). Errors: kNotFound
-// when there are no weights at all, listing what is there; kCorrupt for a bad index;
-// kInvalidArgument when several groups of files could be the model, listing them.
+// INDEX_MISSING (several shards without one), INDEX_STALE (an index beside model.safetensors that
+// speaks of other files). Errors: kNotFound when there are no weights at all, listing what is
+// there; kCorrupt for a bad index; kInvalidArgument when several groups of files could be the
+// model, listing them.
 [[nodiscard]] Result<Discovery> discover(const store::Repository& repository,
                                          const format::Limits& limits = {});
 
