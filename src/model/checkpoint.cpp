@@ -71,6 +71,7 @@ class Loader {
           return {};
         },
         options_.stop));
+    GRIDSCOPE_CHECK(prefer_config_beside_weights(folder));
     if (config_.config.source.empty() && config_.findings.empty()) {
       GRIDSCOPE_TRY(ConfigFiles substitute, read_substitute_config(repository_, folder));
       config_.config = std::move(substitute.config);
@@ -82,6 +83,17 @@ class Loader {
           fmt::format("{} is set aside: another file was taken as the model", printable(path));
       observer_.on_event(Detail{.message = message});
     }
+    return {};
+  }
+
+  // The only model may lie in a folder below the one that was named, with its configuration.
+  Status prefer_config_beside_weights(const std::string& folder) {
+    const WeightSet& first = discovery_.sets.front();
+    if (!first.component.empty() || first.files.empty()) return {};
+    const std::string beside(folder_of(first.files.front()));
+    if (beside == folder) return {};
+    GRIDSCOPE_TRY(ConfigFiles files, read_config_files(repository_, beside));
+    if (!files.config.source.empty() || !files.findings.empty()) config_ = std::move(files);
     return {};
   }
 
@@ -148,6 +160,7 @@ class Loader {
 
   // GGUF carries its own configuration; for any other model a missing one is worth a finding.
   void settle_config() {
+    const bool told = !config_.findings.empty();
     append(checkpoint_.findings, std::move(config_.findings));
     if (checkpoint_.container == format::Container::kGguf) {
       // Of split files the first holds the metadata; should it be missing, any will have to do.
@@ -158,8 +171,6 @@ class Loader {
       return;
     }
     checkpoint_.config = std::move(config_.config);
-    const bool told = std::ranges::any_of(
-        checkpoint_.findings, [](const Finding& f) { return f.code == "CONFIG_MISSING"; });
     const bool read = checkpoint_.container == format::Container::kSafetensors;
     if (!read || told || !checkpoint_.config.source.empty()) return;
     checkpoint_.findings.push_back(

@@ -137,6 +137,19 @@ TEST_P(CheckpointEitherWay, TellsTheMethodFromTensorsWhenNobodyClaims) {
   EXPECT_EQ(checkpoint.quantization->config_source, "");
 }
 
+TEST(Checkpoint, ReadsTheConfigBesideWeightsInAFolderBelow) {
+  MemoryRepository repository;
+  repository.add("sub/model.safetensors",
+                 SafetensorsBuilder().tensor("a.weight", Dtype::kBF16, {2}).build());
+  EXPECT_THAT(codes(load(repository)), ElementsAre("CONFIG_MISSING"));
+  repository.add("config.json", R"({"model_type": "of the root"})");
+  EXPECT_EQ(load(repository).config.model_type, "of the root");
+  repository.add("sub/config.json", R"({"model_type": "llama"})");
+  const Checkpoint checkpoint = load(repository);
+  EXPECT_THAT(codes(checkpoint), IsEmpty());
+  EXPECT_EQ(checkpoint.config.model_type, "llama");
+}
+
 TEST(Checkpoint, ReadsComponentsApart) {
   MemoryRepository repository;
   const auto weights = [](Dtype dtype) {
