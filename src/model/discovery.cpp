@@ -185,6 +185,7 @@ class Discoverer {
     for (const std::string& component : components) {
       GRIDSCOPE_TRY(const bool found, add_component(component));
       if (found || !promised.contains(component)) continue;
+      GRIDSCOPE_CHECK(rule_out_refusal(component));
       missing.push_back(missing_component(component));
     }
     if (found_.sets.empty()) return false;
@@ -267,6 +268,18 @@ class Discoverer {
       std::ranges::move(usual_files(component), std::back_inserter(paths));
     }
     return files_.probe(paths);
+  }
+
+  // A server may refuse what is there, and probing takes a refusal for absence.
+  [[nodiscard]] Status rule_out_refusal(const std::string& component) const {
+    if (files_.can_list()) return {};
+    for (const std::string& path : usual_files(component)) {
+      auto source = repository_.open(path);
+      if (!source && source.error().code == ErrorCode::kPermission) {
+        return tl::make_unexpected(std::move(source).error());
+      }
+    }
+    return {};
   }
 
   // stem.safetensors, else what its index names.

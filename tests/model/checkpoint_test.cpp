@@ -137,6 +137,14 @@ TEST_P(CheckpointEitherWay, TellsTheMethodFromTensorsWhenNobodyClaims) {
   EXPECT_EQ(checkpoint.quantization->config_source, "");
 }
 
+TEST(Checkpoint, TakesNoRefusedShardForAMissingOne) {
+  MemoryRepository repository(Listing::kNone);
+  add_shards(repository).forbid("m-2.safetensors");
+  NullObserver observer;
+  EXPECT_THAT(load_checkpoint(repository, observer),
+              Fails(ErrorCode::kPermission, HasSubstr("m-2.safetensors")));
+}
+
 TEST(Checkpoint, ReadsTheConfigBesideWeightsInAFolderBelow) {
   MemoryRepository repository;
   repository.add("sub/model.safetensors",

@@ -138,6 +138,14 @@ TEST_P(DiscoveryEitherWay, MissesComponentsThatHaveWeightsByTheirClass) {
               AllOf(HasSubstr("\"vae\""), HasSubstr("\"text_encoder\"")));
 }
 
+TEST(Discovery, TakesNoRefusedComponentForAMissingOne) {
+  MemoryRepository repository(Listing::kNone);
+  repository.add("model_index.json", R"({"unet": ["diffusers", "U"], "vae": ["diffusers", "A"]})")
+      .add("unet/diffusion_pytorch_model.safetensors", "x")
+      .forbid("vae/diffusion_pytorch_model.safetensors");
+  EXPECT_THAT(discover(repository), Fails(ErrorCode::kPermission, HasSubstr("vae/diffusion")));
+}
+
 TEST_P(DiscoveryEitherWay, FindsMistralAndAdapterFiles) {
   MemoryRepository mistral(GetParam());
   mistral.add("consolidated.safetensors", "x").add("params.json", "{}");

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,18 +41,28 @@ class MemoryRepository final : public store::Repository {
     return add(path, to_bytes(text));
   }
 
+  // Like a server that refuses a file: asking does not find it, and opening it fails.
+  MemoryRepository& forbid(const std::string& path) {
+    forbidden_.insert(path);
+    return *this;
+  }
+
   [[nodiscard]] const store::RepositoryInfo& info() const override { return info_; }
   [[nodiscard]] const std::optional<std::vector<store::FileEntry>>& listing() const override {
     return listing_;
   }
   [[nodiscard]] Result<std::optional<store::FileEntry>> find(std::string_view path) const override {
     ++finds;
+    if (forbidden_.contains(path)) return std::nullopt;
     const auto at = files_.find(path);
     if (at == files_.end()) return std::nullopt;
     return std::optional(store::FileEntry{.path = at->first, .size = at->second.size()});
   }
   [[nodiscard]] Result<std::unique_ptr<io::ByteSource>> open(std::string_view path) const override {
     ++opens;
+    if (forbidden_.contains(path)) {
+      return fail(ErrorCode::kPermission, std::string(path) + " is forbidden");
+    }
     const auto at = files_.find(path);
     if (at == files_.end()) return fail(ErrorCode::kNotFound, std::string(path) + " is not there");
     return io::make_memory_source(at->second, {.name = at->first, .version = ""});
@@ -66,6 +77,7 @@ class MemoryRepository final : public store::Repository {
   std::string named_file_;
   store::RepositoryInfo info_;
   std::map<std::string, std::vector<std::byte>, std::less<>> files_;
+  std::set<std::string, std::less<>> forbidden_;
   std::optional<std::vector<store::FileEntry>> listing_;
 };
 
