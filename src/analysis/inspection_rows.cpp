@@ -33,6 +33,8 @@ struct Grouping {
   std::function<Heading(std::uint64_t code)> heading;
 };
 
+// Parts have the numbers of model::Part, components those that follow.
+constexpr auto kFirstComponent = static_cast<std::uint32_t>(model::Part::kOther) + 1;
 constexpr std::uint64_t kOutsideLayers = std::numeric_limits<std::uint64_t>::max();
 
 Grouping by_part(const PartTable& parts) {
@@ -256,29 +258,31 @@ class RowFiller {
 }  // namespace
 
 PartTable::PartTable(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
-  const bool has_components = std::ranges::any_of(
-      checkpoint.files, [](const auto& file) { return !file.component.empty(); });
-  if (!has_components) return;
   for (const model::CheckpointFile& file : checkpoint.files) {
+    if (file.component.empty()) {
+      part_of_file_.emplace_back();
+      continue;
+    }
     auto component = std::ranges::find(components_, file.component);
     if (component == components_.end()) component = components_.insert(component, file.component);
-    part_of_file_.push_back(static_cast<std::uint32_t>(component - components_.begin()));
+    const auto number = static_cast<std::uint32_t>(component - components_.begin());
+    part_of_file_.emplace_back(kFirstComponent + number);
   }
 }
 
 std::uint32_t PartTable::part_of(std::uint32_t tensor) const {
-  if (of_components()) return part_of_file_[checkpoint_.file_of[tensor]];
-  return static_cast<std::uint32_t>(checkpoint_.names[tensor].part);
+  const std::optional<std::uint32_t> component = part_of_file_[checkpoint_.file_of[tensor]];
+  return component.value_or(static_cast<std::uint32_t>(checkpoint_.names[tensor].part));
 }
 
 std::string_view PartTable::key(std::uint32_t part) const {
-  if (!of_components()) return model::part_key(static_cast<model::Part>(part));
-  // Weights that lie beside the components have no name of their own.
-  return components_[part].empty() ? model::part_key(model::Part::kOther) : components_[part];
+  if (part < kFirstComponent) return model::part_key(static_cast<model::Part>(part));
+  return components_[part - kFirstComponent];
 }
 
 std::string_view PartTable::title(std::uint32_t part) const {
-  return of_components() ? key(part) : model::part_title(static_cast<model::Part>(part));
+  if (part < kFirstComponent) return model::part_title(static_cast<model::Part>(part));
+  return components_[part - kFirstComponent];
 }
 
 std::vector<InspectionRow> inspection_rows(const Checkpoint& checkpoint, const PartTable& parts,

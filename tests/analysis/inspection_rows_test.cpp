@@ -89,6 +89,20 @@ TEST(RowsByPart, AreOnePerComponentOfADiffusersRepository) {
               ElementsAre("transformer/0", "transformer/1", "outside_layers"));
 }
 
+// A sentence-transformers repository: a whole model, and a projection in a folder of its own.
+TEST(RowsByPart, KeepThePartsOfAModelThatLiesBesideAComponent) {
+  CheckpointBuilder builder = small_model();
+  builder.file("2_Dense/model.safetensors", "2_Dense")
+      .module({"linear", {}})
+      .tensor("weight", Dtype::kF32, {8, 8});
+  const std::vector<InspectionRow> rows = rows_by(builder.build(), GroupBy::kPart);
+  EXPECT_THAT(keys(rows),
+              ElementsAre("vocabulary_embedding", "transformer_body", "vision_tower", "2_Dense"));
+  EXPECT_EQ(rows[1].title, "transformer body");
+  EXPECT_EQ(rows[3].title, "2_Dense");
+  EXPECT_EQ(rows[3].bytes, 256U);
+}
+
 TEST(RowsByRole, SplitAModuleByWhatItsTensorsAre) {
   const model::Checkpoint checkpoint = small_model().build();
   const std::vector<InspectionRow> rows = rows_by(checkpoint, GroupBy::kRole);

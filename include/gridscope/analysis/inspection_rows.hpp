@@ -3,6 +3,7 @@
 // The rows of an inspection: a checkpoint's tensors, gathered under one heading each.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,13 +13,12 @@
 namespace gridscope::analysis {
 
 // What the tensors of a checkpoint are parts of: a language model has an embedding, a body, towers;
-// a diffusers repository has components. The checkpoint must outlive this view of it.
+// a diffusers repository has components. Where both occur, the files of a component are that
+// component and all others have the parts of a model. The checkpoint must outlive this view of it.
 class PartTable {
  public:
   explicit PartTable(const model::Checkpoint& checkpoint);
 
-  // Whether the parts are the components of a diffusers repository.
-  [[nodiscard]] bool of_components() const { return !components_.empty(); }
   // A small number that stands for the part of that tensor.
   [[nodiscard]] std::uint32_t part_of(std::uint32_t tensor) const;
   [[nodiscard]] std::string_view key(std::uint32_t part) const;
@@ -26,8 +26,8 @@ class PartTable {
 
  private:
   const model::Checkpoint& checkpoint_;
-  std::vector<std::string_view> components_;  // each once, in order of first file
-  std::vector<std::uint32_t> part_of_file_;   // into components_
+  std::vector<std::string_view> components_;                // each once, in order of first file
+  std::vector<std::optional<std::uint32_t>> part_of_file_;  // of files that belong to a component
 };
 
 // One row for every value of `by` that occurs. Parts, roles and dtypes come by bytes, largest
