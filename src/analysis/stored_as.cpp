@@ -21,8 +21,12 @@ struct CodeName {
   bool with_bits;
 };
 
-CodeName code_name(Scheme scheme) {
-  switch (scheme) {
+bool is_float8(Dtype dtype) {
+  return dtype == Dtype::kF8E4M3 || dtype == Dtype::kF8E5M2;
+}
+
+CodeName code_name(const StorageKind& kind) {
+  switch (kind.scheme) {
     case Scheme::kCtNvfp4:
     case Scheme::kModelOptNvfp4:
       return {"nvfp4", false};
@@ -44,7 +48,7 @@ CodeName code_name(Scheme scheme) {
     case Scheme::kCtSparse:
       return {"sparse", false};
     case Scheme::kTorchAo:
-      return {"torchao int", true};
+      return {is_float8(kind.dtype) ? "torchao fp" : "torchao int", true};
     case Scheme::kExl3:
       return {"exl3", false};
     default:
@@ -65,7 +69,7 @@ bool is_coded(Scheme scheme) {
 
 std::string describe(const StorageKind& kind) {
   if (!is_coded(kind.scheme)) return std::string(dtype_name(kind.dtype));
-  const CodeName code = code_name(kind.scheme);
+  const CodeName code = code_name(kind);
   std::string text(code.name);
   if (code.with_bits && kind.bits > 0) text += std::to_string(kind.bits);
   text += group_text(kind.group_size);

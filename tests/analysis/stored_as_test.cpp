@@ -32,6 +32,13 @@ TEST(StorageKind, OfCodesNamesBitsGroupAndScales) {
             "nf4 g64");
 }
 
+TEST(StorageKind, OfTorchAoGoesByTheTypeOfTheCodes) {
+  EXPECT_EQ(describe(StorageKind{.scheme = Scheme::kTorchAo, .bits = 8, .dtype = Dtype::kF8E4M3}),
+            "torchao fp8");
+  EXPECT_EQ(describe(StorageKind{.scheme = Scheme::kTorchAo, .bits = 8, .dtype = Dtype::kI8}),
+            "torchao int8");
+}
+
 TEST(StorageKind, OfCodesOfUnknownWidthLeavesTheNumberOut) {
   EXPECT_EQ(describe(StorageKind{.scheme = Scheme::kGptq, .group_size = 128}), "int g128");
 }
