@@ -206,16 +206,41 @@ Verdict judge(const Comparison& comparison, std::string_view embedding) {
   return {counts + ", so that it is no plain copy", kFindOutWhich};
 }
 
+std::string shape_text(const Checkpoint& checkpoint, const Module& module) {
+  const auto weight = std::ranges::find_if(module.tensors, [&](std::uint32_t tensor) {
+    return is_weight(checkpoint.modules.storage_of[tensor]);
+  });
+  if (weight == module.tensors.end()) return "";
+  return fmt::format(" of shape [{}]", fmt::join(checkpoint.tensors[*weight].shape, ", "));
+}
+
+// Shapes are named where the way of storing is the same and cannot be the difference.
+Verdict not_alike(const Checkpoint& checkpoint, const Module& head, const Module& embedding) {
+  std::string one = describe_storage(head, checkpoint.tensors);
+  std::string other = describe_storage(embedding, checkpoint.tensors);
+  if (one == other) {
+    one += shape_text(checkpoint, head);
+    other += shape_text(checkpoint, embedding);
+  }
+  return {fmt::format("it and {} are not stored alike ({}; {}), so that no rows were compared",
+                      quote(embedding.name), one, other),
+          kFindOutWhich};
+}
+
+// Gigabytes are what a model is measured in; a small table would be 0.000 of them.
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kSmall = 100'000'000;
+  if (bytes < 1024) return count_of(bytes, "byte");
+  const std::string units = bytes < kSmall
+                                ? format_bytes(bytes)
+                                : fmt::format("{} GB, {} GiB", format_gb(bytes), format_gib(bytes));
+  return fmt::format("{} ({})", count_of(bytes, "byte"), units);
+}
+
 Result<Verdict> compare_tables(const Checkpoint& checkpoint, const Module& head,
                                const Module& embedding, std::uint64_t sampled_rows) {
   const std::vector<Pair> pairs = pair_tensors(checkpoint, head, embedding);
-  if (pairs.empty()) {
-    return Verdict{fmt::format("it and {} are not stored alike ({}; {}), so that no rows were "
-                               "compared",
-                               quote(embedding.name), describe_storage(head, checkpoint.tensors),
-                               describe_storage(embedding, checkpoint.tensors)),
-                   kFindOutWhich};
-  }
+  if (pairs.empty()) return not_alike(checkpoint, head, embedding);
   const std::uint64_t samples = sample_count(pairs, sampled_rows);
   if (samples == 0 || !can_read(checkpoint, pairs)) {
     return Verdict{fmt::format("its rows were not compared with {}", quote(embedding.name)),
@@ -240,9 +265,8 @@ Result<Finding> stored_finding(const Checkpoint& checkpoint, const Module& head,
   }
   finding.message = fmt::format(
       "the configuration ties the output layer to the embedding, yet {} stores an output layer of "
-      "{} bytes ({} GB, {} GiB); {}",
-      quote(head.name), with_thousands(finding.bytes), format_gb(finding.bytes),
-      format_gib(finding.bytes), verdict->text);
+      "{}; {}",
+      quote(head.name), size_text(finding.bytes), verdict->text);
   finding.remedy = verdict->remedy;
   return finding;
 }

@@ -75,7 +75,7 @@ TEST(TiedHeadStored, SaysThatSampledRowsAreACopy) {
   EXPECT_THAT(finding.tensors, ElementsAre("lm_head.weight"));
   EXPECT_EQ(finding.tensor_count, 1U);
   EXPECT_THAT(finding.message,
-              AllOf(HasSubstr("16,000 bytes"),
+              AllOf(HasSubstr("16,000 bytes (15.6 KiB);"),
                     HasSubstr("byte-identical to \"model.embed_tokens\": 16 of 16")));
   EXPECT_THAT(finding.remedy, HasSubstr("leave the output layer's tensors out"));
 }
@@ -173,7 +173,8 @@ TEST(TiedHeadStored, SaysWhenTheTablesAreNotStoredAlike) {
   add_table(other_shape, "lm_head", kHead);
   other_shape.module({.name = "embed", .place = kEmbedding})
       .tensor("weight", Dtype::kBF16, {kRows - 1, 8});
-  EXPECT_THAT(finding_of(std::move(other_shape)).message, HasSubstr("not stored alike"));
+  EXPECT_THAT(finding_of(std::move(other_shape)).message,
+              HasSubstr("not stored alike (BF16 of shape [1000, 8]; BF16 of shape [999, 8])"));
 }
 
 TEST(TiedHeadStored, LeavesTheBiasOutOfTheComparison) {
