@@ -78,8 +78,15 @@ struct Kind {
   friend auto operator<=>(const Kind&, const Kind&) = default;
 };
 
-// The kind that takes the most bytes, or empty.
-std::optional<Kind> dominant_kind(const Checkpoint& checkpoint) {
+// The kind that takes the most bytes, and in what all others are like it.
+struct Kinds {
+  Kind most;
+  bool same_bits = true;
+  bool same_group_size = true;
+};
+
+// Empty when nothing is quantized.
+std::optional<Kinds> find_kinds(const Checkpoint& checkpoint) {
   std::map<Kind, std::uint64_t> bytes_of;
   for (const Module& module : checkpoint.modules.modules) {
     if (method_of(module.scheme).empty()) continue;
@@ -92,10 +99,16 @@ std::optional<Kind> dominant_kind(const Checkpoint& checkpoint) {
   }
   if (bytes_of.empty()) return std::nullopt;
   const auto by_bytes = [](const auto& entry) { return entry.second; };
-  return std::ranges::max_element(bytes_of, {}, by_bytes)->first;
+  Kinds kinds{.most = std::ranges::max_element(bytes_of, {}, by_bytes)->first};
+  for (const auto& [kind, bytes] : bytes_of) {
+    kinds.same_bits = kinds.same_bits && kind.bits == kinds.most.bits;
+    kinds.same_group_size = kinds.same_group_size && kind.group_size == kinds.most.group_size;
+  }
+  return kinds;
 }
 
-void complete(QuantizationSummary& summary, const Kind& kind) {
+void complete(QuantizationSummary& summary, const Kinds& kinds) {
+  const Kind& kind = kinds.most;
   if (summary.method.empty()) summary.method = method_of(kind.scheme);
   // A GGUF block type says it all: "Q4_K" has no one group size or number of bits.
   if (!is_coded(kind.scheme)) {
@@ -103,18 +116,20 @@ void complete(QuantizationSummary& summary, const Kind& kind) {
     return;
   }
   if (summary.format.empty()) summary.format = model::scheme_key(kind.scheme);
-  if (!summary.bits && kind.bits != 0) summary.bits = kind.bits;
-  if (!summary.group_size && kind.group_size != 0) summary.group_size = kind.group_size;
+  if (!summary.bits && kind.bits != 0 && kinds.same_bits) summary.bits = kind.bits;
+  if (!summary.group_size && kind.group_size != 0 && kinds.same_group_size) {
+    summary.group_size = kind.group_size;
+  }
 }
 
 }  // namespace
 
 std::optional<QuantizationSummary> summarize_quantization(const Checkpoint& checkpoint) {
-  const std::optional<Kind> kind = dominant_kind(checkpoint);
+  std::optional<Kinds> kinds = find_kinds(checkpoint);
   const std::optional<model::QuantizationConfig>& claim = checkpoint.quantization;
   // A claim without a method counts only when tensors bear it out.
-  const bool claimed = claim && (!claim->method.empty() || kind);
-  if (!claimed && !kind) return std::nullopt;
+  const bool claimed = claim && (!claim->method.empty() || kinds);
+  if (!claimed && !kinds) return std::nullopt;
   QuantizationSummary summary;
   if (claimed) {
     summary = {.method = claim->method,
@@ -124,7 +139,9 @@ std::optional<QuantizationSummary> summarize_quantization(const Checkpoint& chec
                .symmetric = claim->symmetric,
                .config_source = claim->config_source};
   }
-  if (kind) complete(summary, *kind);
+  // What a claim of mixed precision leaves open has no one answer.
+  if (kinds && !claimed) kinds->same_bits = kinds->same_group_size = true;
+  if (kinds) complete(summary, *kinds);
   return summary;
 }
 

@@ -46,6 +46,18 @@ TEST(QuantizationSummary, CompletesTheClaimFromTheTensors) {
   EXPECT_EQ(summary->symmetric, std::nullopt);
 }
 
+TEST(QuantizationSummary, LeavesOpenWhatDiffersInAClaimOfMixedPrecision) {
+  CheckpointBuilder builder;
+  builder.value.quantization = claim("compressed-tensors");
+  builder.int4_module("x", {}, 32, 32);
+  builder.module({.name = "y", .scheme = Scheme::kCtFloat, .bits = 8, .group_size = -1})
+      .tensor("weight", Dtype::kF8E4M3, {64, 64});
+  const auto summary = summarize_quantization(builder.build());
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->bits, std::nullopt);
+  EXPECT_EQ(summary->group_size, std::nullopt);
+}
+
 TEST(QuantizationSummary, RepeatsAClaimThatNoTensorBearsOut) {
   CheckpointBuilder builder;
   builder.value.quantization = claim("awq");
