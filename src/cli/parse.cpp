@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@
 
 namespace gridscope::cli {
 namespace {
+
+using Words = std::span<const char* const>;
 
 std::string help_hint(const VerbSpec* verb) {
   return verb == nullptr ? "see gridscope --help"
@@ -48,7 +51,7 @@ class Splitter {
     }
   }
 
-  [[nodiscard]] Status split(std::span<const char* const> words) {
+  [[nodiscard]] Status split(Words words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       app_.parse(std::move(reversed));
@@ -115,7 +118,7 @@ bool is_flag(std::string_view name) {
 
 // What CLI11 has ideas of its own about: it would take the word after `--name=` as the value, and
 // count `--flag=3` as three mentions.
-Status check_assignments(std::span<const char* const> words) {
+Status check_assignments(Words words) {
   for (const std::string_view word : words) {
     if (word == "--") break;
     const std::size_t sign = word.find('=');
@@ -153,10 +156,22 @@ tl::unexpected<Error> unknown_option(const VerbSpec* verb, std::string_view word
                      nearest(option, candidates));
 }
 
-Status refuse_strays(const VerbSpec* verb, const std::vector<std::string>& strays) {
+// Whether `word` stands after the first "--" and not before.
+bool is_operand(Words words, std::string_view word) {
+  const auto as_text = [](const char* text) { return std::string_view(text); };
+  const auto dashes = std::ranges::find(words, std::string_view("--"), as_text);
+  return dashes != words.end() && std::ranges::find(words, word, as_text) > dashes;
+}
+
+Status refuse_strays(const VerbSpec* verb, const std::vector<std::string>& strays, Words words) {
   const auto first = std::ranges::find_if(strays, [](const auto& word) { return word != "--"; });
   if (first == strays.end()) return {};
-  if (first->size() > 1 && first->starts_with('-')) return unknown_option(verb, *first);
+  if (first->size() > 1 && first->starts_with('-')) {
+    if (!is_operand(words, *first)) return unknown_option(verb, *first);
+    return wrong_usage(verb,
+                       fmt::format("unexpected argument {}: after -- nothing is an option",
+                                   quote(std::string_view(*first).substr(0, first->find('=')))));
+  }
   const std::string shown = quote(without_secrets(*first));
   if (verb != nullptr) return wrong_usage(verb, fmt::format("unexpected argument {}", shown));
   return wrong_usage(verb, fmt::format("unknown command {}", shown), nearest(*first, verb_names()));
@@ -231,7 +246,7 @@ Result<Command> parse_command_line(std::span<const char* const> words) {
   if (asked_for(splitter, "help")) return HelpRequest{verb};
   if (asked_for(splitter, "version")) return VersionRequest{};
   GRIDSCOPE_CHECK(split);
-  GRIDSCOPE_CHECK(refuse_strays(verb, splitter.strays()));
+  GRIDSCOPE_CHECK(refuse_strays(verb, splitter.strays(), words));
   if (verb == nullptr) return wrong_usage(nullptr, "there is no command");
   GRIDSCOPE_TRY(Arguments arguments, fill(splitter, *verb));
   return arguments;

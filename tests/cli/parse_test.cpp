@@ -110,6 +110,17 @@ TEST(ParseCommandLine, SuggestsTheNearestOption) {
             "inspect: --json goes after the command; see gridscope inspect --help");
 }
 
+TEST(ParseCommandLine, SaysThatNothingIsAnOptionAfterTheDoubleDash) {
+  EXPECT_EQ(refusal({"inspect", "--", "x", "--json"}),
+            "inspect: unexpected argument \"--json\": after -- nothing is an option; "
+            "see gridscope inspect --help");
+  EXPECT_EQ(refusal({"inspect", "--", "x", "--json=secret"}),
+            "inspect: unexpected argument \"--json\": after -- nothing is an option; "
+            "see gridscope inspect --help");
+  EXPECT_EQ(refusal({"inspect", "--bogus", "--", "x"}),
+            "inspect: unknown option \"--bogus\"; see gridscope inspect --help");
+}
+
 TEST(ParseCommandLine, SuggestsTheNearestChoice) {
   EXPECT_EQ(refusal({"inspect", "x", "--format", "jsn"}),
             "inspect: --format: expected one of text, markdown, json, found \"jsn\"; did you mean "
