@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "gridscope/core/text.hpp"
+#include "gridscope/store/file_list.hpp"
 #include "gridscope/store/remote_file.hpp"
 
 namespace gridscope::store {
@@ -19,12 +18,7 @@ namespace {
 constexpr std::size_t kMaxKeptProbes = 256;
 
 bool names_a_file(const http::Url& url) {
-  constexpr std::array<std::string_view, 12> kEndings = {
-      ".safetensors", ".json", ".gguf", ".bin",    ".pt",       ".pth",
-      ".ckpt",        ".onnx", ".task", ".tflite", ".litertlm", ".npz"};
-  if (!url.query.empty()) return true;
-  return std::ranges::any_of(kEndings,
-                             [&](std::string_view ending) { return url.path.ends_with(ending); });
+  return !url.query.empty() || has_model_ending(url.path);
 }
 
 bool is_strong(std::string_view etag) {

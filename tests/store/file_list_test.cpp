@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "store/unprivileged.hpp"
+#include "support/fakes.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
@@ -15,8 +17,10 @@ namespace fs = std::filesystem;
 
 using test::Fails;
 using test::IsOk;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 void write(const fs::path& file, std::string_view text) {
   fs::create_directories(file.parent_path());
@@ -40,14 +44,78 @@ TEST(WalkDirectory, ListsFilesWithSizesSorted) {
   EXPECT_THAT(*files, ElementsAre(FileEntry{"a.txt", 0}, FileEntry{"a/c", 3}, FileEntry{"b", 2}));
 }
 
-TEST(WalkDirectory, FollowsLinksToFilesOnly) {
+TEST(WalkDirectory, FollowsLinks) {
   const test::TempDir dir;
   write(dir / "blobs/x", "123");
+  write(dir / "shared/vae/weights", "1");
   fs::create_directories(dir / "model");
   fs::create_symlink("../blobs/x", dir / "model/file");
-  fs::create_symlink("../blobs/missing", dir / "model/broken");
-  fs::create_directory_symlink("..", dir / "model/loop");
-  EXPECT_THAT(paths_of(walk_directory(dir / "model")), ElementsAre("file"));
+  fs::create_directory_symlink("../shared/vae", dir / "model/vae");
+  EXPECT_THAT(paths_of(walk_directory(dir / "model")), ElementsAre("file", "vae/weights"));
+  EXPECT_THAT(paths_of(walk_directory(dir / "model", {.depth = 0})), ElementsAre("file"));
+}
+
+TEST(WalkDirectory, FollowsNoLinkBackToWhereItLies) {
+  const test::TempDir dir;
+  write(dir / "model/a/x", "1");
+  write(dir / "outside/y", "1");
+  fs::create_directory_symlink(".", dir / "model/itself");
+  fs::create_directory_symlink("..", dir / "model/parent");
+  fs::create_directory_symlink("/", dir / "model/root");
+  fs::create_directory_symlink("../../model", dir / "model/a/back");
+  fs::create_directory_symlink("../outside", dir / "model/b");
+  fs::create_directory_symlink("../model", dir / "outside/again");
+  EXPECT_THAT(paths_of(walk_directory(dir / "model")), ElementsAre("a/x", "b/y"));
+  fs::create_directory_symlink("model", dir / "by-link");
+  EXPECT_THAT(paths_of(walk_directory(dir / "by-link")), ElementsAre("a/x", "b/y"));
+}
+
+TEST(WalkDirectory, CountsDirectoriesSinceCrossingLinksMultiply) {
+  const test::TempDir dir;
+  for (int from = 0; from < 8; ++from) {
+    fs::create_directories(dir / std::to_string(from));
+    for (int to = 0; to < 8; ++to) {
+      const std::string name = std::to_string(to);
+      fs::create_directory_symlink("../" + name, dir / std::to_string(from) / name);
+    }
+  }
+  EXPECT_THAT(walk_directory(dir.path(), {.max_entries = 1'000}),
+              Fails(ErrorCode::kLimit, HasSubstr("1,000 files and directories")));
+}
+
+TEST(WalkDirectory, LeavesOutWhatCannotBeListedAndSaysSo) {
+  const test::TempDir dir;
+  write(dir / "model.safetensors", "x");
+  write(dir / "lost+found/x", "x");
+  fs::permissions(dir.path(), fs::perms(0755));
+  fs::permissions(dir / "lost+found", fs::perms::none);
+  test::CollectingObserver observer;
+  {
+    const Unprivileged nobody;
+    EXPECT_THAT(paths_of(walk_directory(dir.path(), {.observer = &observer})),
+                ElementsAre("model.safetensors"));
+    EXPECT_THAT(walk_directory(dir / "lost+found"),
+                Fails(ErrorCode::kPermission, HasSubstr("lost+found")));
+  }
+  fs::permissions(dir / "lost+found", fs::perms::owner_all);
+  ASSERT_EQ(observer.warnings().size(), 1U);
+  EXPECT_EQ(observer.warnings()[0].code, "DIRECTORY_SKIPPED");
+  EXPECT_THAT(observer.warnings()[0].message, HasSubstr("lost+found"));
+}
+
+TEST(WalkDirectory, NamesLinksToNothing) {
+  const test::TempDir dir;
+  for (int i = 0; i < 7; ++i) {
+    fs::create_symlink("../missing", dir / ("m" + std::to_string(i) + ".safetensors"));
+  }
+  fs::create_symlink("missing", dir / ".#lock");
+  test::CollectingObserver observer;
+  EXPECT_THAT(paths_of(walk_directory(dir.path(), {.observer = &observer})), ElementsAre());
+  ASSERT_EQ(observer.warnings().size(), 1U);
+  EXPECT_EQ(observer.warnings()[0].code, "LINK_DANGLING");
+  EXPECT_THAT(
+      observer.warnings()[0].message,
+      AllOf(HasSubstr("\"m0.safetensors\""), HasSubstr("and 2 more"), Not(HasSubstr("lock"))));
 }
 
 TEST(WalkDirectory, LeavesHiddenDirectoriesAndOddNamesOut) {
@@ -66,8 +134,8 @@ TEST(WalkDirectory, StopsAtItsLimits) {
   EXPECT_THAT(paths_of(walk_directory(dir.path(), {.depth = 0})), ElementsAre("d"));
   EXPECT_THAT(paths_of(walk_directory(dir.path(), {.depth = 1})), ElementsAre("d"));
   EXPECT_THAT(paths_of(walk_directory(dir.path(), {.depth = 2})), ElementsAre("a/b/c", "d"));
-  EXPECT_THAT(walk_directory(dir.path(), {.max_files = 1}),
-              Fails(ErrorCode::kLimit, HasSubstr("more than 1 files")));
+  EXPECT_THAT(walk_directory(dir.path(), {.max_entries = 1}),
+              Fails(ErrorCode::kLimit, HasSubstr("more than 1 files and directories")));
 }
 
 TEST(WalkDirectory, SaysWhyItCannot) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gridscope/core/observer.hpp"
 #include "gridscope/core/result.hpp"
 #include "gridscope/store/repository.hpp"
 
@@ -16,15 +17,24 @@ inline constexpr int kMaxDirectoryDepth = 8;
 inline constexpr std::size_t kMaxListedFiles = 1'000'000;
 
 struct WalkOptions {
-  int depth = kMaxDirectoryDepth;  // 0: the directory alone
-  std::size_t max_files = kMaxListedFiles;
+  int depth = kMaxDirectoryDepth;             // 0: the directory alone
+  std::size_t max_entries = kMaxListedFiles;  // files and directories together
+  Observer* observer = nullptr;               // told what is left out
 };
 
-// The regular files below `directory`, symbolic links to files included, sorted by path. Links to
-// directories are not followed, and hidden directories and names that no repository could have are
-// left out. Errors: kNotFound, kPermission, kLimit.
+// The regular files below `directory`, sorted by path. Symbolic links are followed, unless they
+// lead back to a directory that they lie in. Hidden directories and names that no repository could
+// have are left out; so are directories that cannot be listed (a DIRECTORY_SKIPPED warning) and
+// links to nothing (LINK_DANGLING, when they are named like a file of a model). Errors: kNotFound
+// and kPermission for `directory` itself, kLimit.
 [[nodiscard]] Result<std::vector<FileEntry>> walk_directory(const std::filesystem::path& directory,
                                                             const WalkOptions& options = {});
+
+// A symbolic link to something that does not exist.
+[[nodiscard]] bool is_dangling_link(const std::filesystem::path& path);
+
+// Whether a file of that name may be one of a model: ".safetensors", ".json", ".gguf" and so on.
+[[nodiscard]] bool has_model_ending(std::string_view path);
 
 // Sorted by path; of entries of the same path one stays.
 void sort_files(std::vector<FileEntry>& files);
