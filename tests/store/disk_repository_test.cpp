@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
+#include "store/unprivileged.hpp"
 #include "store/world.hpp"
 
 namespace gridscope::store {
@@ -84,6 +86,42 @@ TEST_F(DiskRepositoryTest, FindsInsideOnly) {
 TEST_F(DiskRepositoryTest, SaysWhatIsMissing) {
   EXPECT_THAT(open(directory_ / "missing"),
               Fails(ErrorCode::kNotFound, HasSubstr("no such file or directory")));
+}
+
+TEST_F(DiskRepositoryTest, SaysWhatStandsThereInsteadOfAFile) {
+  fs::create_symlink("blobs/gone", directory_ / "model.safetensors");
+  EXPECT_THAT(open(directory_ / "model.safetensors"),
+              Fails(ErrorCode::kNotFound, HasSubstr("is a dangling link to \"blobs/gone\"")));
+  ASSERT_EQ(::mkfifo((directory_ / "pipe.gguf").c_str(), 0600), 0);
+  for (const fs::path& path : {directory_ / "pipe.gguf", fs::path("/dev/null")}) {
+    EXPECT_THAT(open(path), Fails(ErrorCode::kInvalidArgument, HasSubstr("not a regular file")));
+  }
+}
+
+TEST_F(DiskRepositoryTest, FindsByNameWhereItMayNotList) {
+  write(directory_ / "model.safetensors", "tensors");
+  write(directory_ / "config.json", "{}");
+  write(directory_ / "secret/x", "x");
+  fs::permissions(directory_ / "secret", fs::perms::none);
+  fs::permissions(directory_.path(), fs::perms(0311));
+  {
+    const Unprivileged nobody;
+    const auto repository = open(directory_ / "model.safetensors");
+    ASSERT_THAT(repository, IsOk());
+    EXPECT_EQ((*repository)->listing(), std::nullopt);
+    EXPECT_EQ((*repository)->named_file(), "model.safetensors");
+    EXPECT_EQ((*repository)->find("config.json").value(), (FileEntry{"config.json", 2}));
+    EXPECT_EQ((*repository)->find("missing").value(), std::nullopt);
+    EXPECT_EQ((*repository)->find("secret/x").value(), std::nullopt);
+    EXPECT_THAT((*repository)->find("../x"), Fails(ErrorCode::kInvalidArgument, HasSubstr("..")));
+    EXPECT_THAT((*repository)->open("../x"), Fails(ErrorCode::kInvalidArgument, HasSubstr("..")));
+    EXPECT_THAT((*repository)->open("secret/x"), Fails(ErrorCode::kPermission, HasSubstr("x")));
+    EXPECT_EQ(read_all(**(*repository)->open("model.safetensors")), "tensors");
+    EXPECT_THAT(observer_.details(), Contains(HasSubstr("cannot be listed")));
+    EXPECT_THAT(open(directory_.path()), Fails(ErrorCode::kPermission, HasSubstr("directory")));
+  }
+  fs::permissions(directory_.path(), fs::perms::owner_all);
+  fs::permissions(directory_ / "secret", fs::perms::owner_all);
 }
 
 TEST_F(DiskRepositoryTest, SaysThatTheDiskWasChosen) {
