@@ -111,15 +111,19 @@ std::string option_words(std::span<const OptionSpec> options) {
   return words;
 }
 
+std::string option_words(std::span<const OptionGroup> groups) {
+  std::string words;
+  for (const OptionGroup& group : groups) words += option_words(group.options);
+  return words;
+}
+
 std::string offer_function() {
-  std::string shared;
-  for (const OptionGroup& group : program().groups) shared += option_words(group.options);
   std::string verbs;
   std::string cases;
   for (const VerbSpec& verb : program().verbs) {
     verbs += fmt::format("{}{}", verbs.empty() ? "" : " ", verb.name);
-    if (verb.options.empty()) continue;
-    cases += fmt::format("    {}) choices+='{}' ;;\n", verb.name, option_words(verb.options));
+    const std::string words = option_words(verb.groups) + option_words(verb.options);
+    cases += fmt::format("    {}) choices='{}' ;;\n", verb.name, words.substr(1));
   }
   return fmt::format(
       "\n# Sets choices to the options of a verb, or to the verbs.\n"
@@ -127,7 +131,7 @@ std::string offer_function() {
       "  if [[ $2 != -* ]]; then\n    choices='{}'\n    return\n  fi\n"
       "  choices='{}'\n"
       "  case $1 in\n{}  esac\n}}\n",
-      verbs, shared.substr(1), cases);
+      verbs, option_words(program().groups).substr(1), cases);
 }
 
 }  // namespace

@@ -134,10 +134,19 @@ Status check_assignments(Words words) {
   return {};
 }
 
+tl::unexpected<Error> unexpected_argument(const VerbSpec* verb, std::string_view word) {
+  return wrong_usage(verb, fmt::format("unexpected argument {}", quote(without_secrets(word))));
+}
+
 std::vector<std::string_view> verb_names() {
   std::vector<std::string_view> names;
   for (const VerbSpec& verb : program().verbs) names.push_back(verb.name);
   return names;
+}
+
+tl::unexpected<Error> unknown_command(std::string_view word) {
+  return wrong_usage(nullptr, fmt::format("unknown command {}", quote(without_secrets(word))),
+                     nearest(word, verb_names()));
 }
 
 // A value may follow an unknown option (`--tokn=secret`); only the option itself is repeated.
@@ -172,9 +181,7 @@ Status refuse_strays(const VerbSpec* verb, const std::vector<std::string>& stray
                        fmt::format("unexpected argument {}: after -- nothing is an option",
                                    quote(std::string_view(*first).substr(0, first->find('=')))));
   }
-  const std::string shown = quote(without_secrets(*first));
-  if (verb != nullptr) return wrong_usage(verb, fmt::format("unexpected argument {}", shown));
-  return wrong_usage(verb, fmt::format("unknown command {}", shown), nearest(*first, verb_names()));
+  return verb == nullptr ? unknown_command(*first) : unexpected_argument(verb, *first);
 }
 
 Status take(const Splitter& words, const OptionSpec& option, Arguments& arguments) {
@@ -236,9 +243,21 @@ bool asked_for(const Splitter& words, std::string_view flag) {
   return false;
 }
 
+// `gridscope help [COMMAND]`, which many try first.
+Result<Command> parse_help(Words words) {
+  if (words.empty() || *words.front() == '-') return HelpRequest{};
+  const VerbSpec* const verb = find_verb(words.front());
+  if (verb == nullptr) return unknown_command(words.front());
+  if (words.size() > 1 && *words[1] != '-') return unexpected_argument(verb, words[1]);
+  return HelpRequest{verb};
+}
+
 }  // namespace
 
 Result<Command> parse_command_line(std::span<const char* const> words) {
+  if (!words.empty() && words.front() == std::string_view("help")) {
+    return parse_help(words.subspan(1));
+  }
   GRIDSCOPE_CHECK(check_assignments(words));
   Splitter splitter;
   const Status split = splitter.split(words);

@@ -32,6 +32,9 @@ constexpr auto kReadingOptions = std::to_array<OptionSpec>({
      .value_name = "URL",
      .help = "send requests through this proxy (default: what http_proxy, https_proxy and no_proxy "
              "say)"},
+});
+
+constexpr auto kRangeCacheOptions = std::to_array<OptionSpec>({
     {.name = "no-cache", .help = "neither use nor fill the range cache"},
     {.name = "cache-dir",
      .kind = ValueKind::kDirectory,
@@ -102,16 +105,18 @@ constexpr auto kGeneralOptions = std::to_array<OptionSpec>({
      .help = "color what goes to standard error; auto means on a terminal, unless NO_COLOR is set",
      .choices = kColors,
      .fallback = "auto"},
-    {.name = "help", .letter = 'h', .help = "print this help"},
+    {.name = "help", .letter = 'h', .help = "print this help, as gridscope help COMMAND does"},
     {.name = "version", .help = "print the version"},
 });
 
 constexpr auto kGroups = std::to_array<OptionGroup>({
     {.title = "Reading", .options = kReadingOptions},
     {.title = "Limits", .options = kLimitOptions},
+    {.title = "Range cache", .options = kRangeCacheOptions},
     {.title = "General", .options = kGeneralOptions},
 });
 constexpr std::span<const OptionGroup> kReadingGroups = kGroups;
+constexpr std::span<const OptionGroup> kRangeCacheGroups = kReadingGroups.last(2);
 constexpr std::span<const OptionGroup> kGeneralGroups = kReadingGroups.last(1);
 
 // --- inspect ---
@@ -249,7 +254,7 @@ constexpr auto kVerbs = std::to_array<VerbSpec>({
          "second run reads nothing again.",
      .positionals = kCachePositionals,
      .options = kCacheOptions,
-     .groups = kReadingGroups,
+     .groups = kRangeCacheGroups,
      .examples = kCacheExamples,
      .exit_codes = kPlainExitCodes,
      .run = run_cache},

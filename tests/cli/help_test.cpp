@@ -34,7 +34,11 @@ TEST(Help, ShowsEveryOptionThatAVerbHeeds) {
       for (const OptionSpec& option : group.options) EXPECT_THAT(help, HasSubstr(spelling(option)));
     }
   }
-  EXPECT_THAT(verb_help(*find_verb("man")), Not(HasSubstr("--connections")));
+  EXPECT_THAT(verb_help(*find_verb("man")), Not(HasSubstr("--cache-dir")));
+  EXPECT_THAT(verb_help(*find_verb("cache")), HasSubstr("--cache-dir"));
+  for (const char* useless : {"--connections", "--timeout", "--proxy", "--max-"}) {
+    EXPECT_THAT(verb_help(*find_verb("cache")), Not(HasSubstr(useless)));
+  }
 }
 
 TEST(Help, StaysWithinEightyColumns) {

@@ -89,6 +89,21 @@ TEST(ParseCommandLine, PutsHelpAboveEverything) {
   }
 }
 
+TEST(ParseCommandLine, TakesHelpForACommand) {
+  const auto help_for = [](const Words& words) {
+    return std::get<HelpRequest>(parse_words(words).value()).verb;
+  };
+  EXPECT_EQ(help_for({"help"}), nullptr);
+  EXPECT_EQ(help_for({"help", "-v"}), nullptr);
+  EXPECT_EQ(help_for({"help", "cache"}), find_verb("cache"));
+  EXPECT_EQ(help_for({"help", "cache", "--json"}), find_verb("cache"));
+  EXPECT_EQ(refusal({"help", "cahce"}),
+            "unknown command \"cahce\"; did you mean cache? see gridscope --help");
+  EXPECT_EQ(refusal({"help", "cache", "info"}),
+            "cache: unexpected argument \"info\"; see gridscope cache --help");
+  EXPECT_EQ(arguments_of({"inspect", "help"}).text("MODEL"), "help");
+}
+
 TEST(ParseCommandLine, KnowsTheVersionFlag) {
   EXPECT_TRUE(std::holds_alternative<VersionRequest>(parse_words({"--version"}).value()));
 }

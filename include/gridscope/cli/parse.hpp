@@ -18,7 +18,8 @@ struct VersionRequest {};
 
 using Command = std::variant<HelpRequest, VersionRequest, Arguments>;
 
-// `words` is argv without the program's name. --help wins over everything else that is wrong.
+// `words` is argv without the program's name. --help wins over everything else that is wrong;
+// `help VERB` is the same.
 // Errors: kInvalidArgument, with what was meant as far as that can be guessed.
 [[nodiscard]] Result<Command> parse_command_line(std::span<const char* const> words);
 
