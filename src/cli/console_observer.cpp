@@ -28,6 +28,14 @@ std::string with_remedy(std::string_view message, std::string_view remedy) {
   return line;
 }
 
+// "host:port" of "GET https://host:port/path"; all of what is no such thing.
+std::string_view host_in(std::string_view what) {
+  const std::size_t scheme = what.find("://");
+  if (scheme == std::string_view::npos) return what;
+  what.remove_prefix(scheme + 3);
+  return what.substr(0, what.find('/'));
+}
+
 }  // namespace
 
 ConsoleObserver::ConsoleObserver(const ConsoleOptions& options, const Clock& clock)
@@ -70,8 +78,22 @@ void ConsoleObserver::show(const RequestSent& request) {
 void ConsoleObserver::show(const RetryScheduled& retry) {
   const std::string text = fmt::format("trying {} again in {}: {}", printable(retry.what),
                                        seconds(retry.wait), printable(retry.reason));
-  if (options_.details == Details::kHidden) return draw(text);
-  print_line(fmt::format("gridscope: {} (attempt {} failed)", text, retry.attempt));
+  if (options_.details == Details::kShown) {
+    print_line(fmt::format("gridscope: {} (attempt {} failed)", text, retry.attempt));
+  } else if (options_.progress == ProgressLine::kShown) {
+    draw(text);
+  } else if (options_.notices == Notices::kShown) {
+    show_once(retry);
+  }
+}
+
+void ConsoleObserver::show_once(const RetryScheduled& retry) {
+  const std::string host = printable(host_in(retry.what));
+  if (!tried_again_.insert(host).second) return;
+  print_line(
+      fmt::format("gridscope: {} cannot be read for now ({}); trying again for "
+                  "a while",
+                  host, printable(retry.reason)));
 }
 
 void ConsoleObserver::show(const Progress& progress) {

@@ -56,7 +56,8 @@ ConsoleOptions console_options(const Arguments& arguments) {
   const bool draws = stderr_is_terminal() && !is_set("NO_COLOR") && !arguments.flag("quiet");
   return {.color = choose_color(arguments.text("color")),
           .progress = draws ? ProgressLine::kShown : ProgressLine::kHidden,
-          .details = arguments.flag("verbose") ? Details::kShown : Details::kHidden};
+          .details = arguments.flag("verbose") ? Details::kShown : Details::kHidden,
+          .notices = arguments.flag("quiet") ? Notices::kHidden : Notices::kShown};
 }
 
 int fail_with(ConsoleObserver& console, std::string_view subject, const Error& error) {

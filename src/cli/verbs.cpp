@@ -95,7 +95,9 @@ constexpr auto kGeneralOptions = std::to_array<OptionSpec>({
      .value_name = "FILE",
      .help = "write the result to FILE, which is replaced only when all of it is there; - is "
              "standard output"},
-    {.name = "quiet", .letter = 'q', .help = "show no progress"},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "show no progress and do not say that a host is tried again"},
     {.name = "verbose",
      .letter = 'v',
      .help = "say on standard error what is chosen, requested and tried again"},

@@ -60,6 +60,7 @@ TEST_F(ConsoleObserverTest, KeepsDetailsForThoseWhoAsk) {
         .what = "https://host/x", .reason = "503", .attempt = 2, .wait = milliseconds(1500)});
     console.on_event(RangeRead{.source = "x", .bytes = 8});
   };
+  options_.notices = Notices::kHidden;
   ConsoleObserver plain(options_, clock_);
   tell(plain);
   EXPECT_THAT(shown(), IsEmpty());
@@ -117,6 +118,17 @@ TEST_F(ConsoleObserverTest, SaysOnTheProgressLineWhyItWaits) {
   clock_.advance(milliseconds(500));
   console.on_event(RetryScheduled{.what = "GET x", .reason = "429", .wait = milliseconds(172'000)});
   EXPECT_EQ(shown(), "\r\x1b[Ktrying GET x again in 172.0 s: 429");
+}
+
+TEST_F(ConsoleObserverTest, SaysOnceForEachHostThatItIsTriedAgain) {
+  ConsoleObserver console(options_, clock_);
+  for (const char* what : {"GET http://a:9/x", "GET http://a:9/y?...", "GET https://b", "odd"}) {
+    console.on_event(RetryScheduled{.what = what, .reason = "refused", .wait = milliseconds(500)});
+  }
+  EXPECT_EQ(shown(),
+            "gridscope: a:9 cannot be read for now (refused); trying again for a while\n"
+            "gridscope: b cannot be read for now (refused); trying again for a while\n"
+            "gridscope: odd cannot be read for now (refused); trying again for a while\n");
 }
 
 TEST_F(ConsoleObserverTest, ColorsLabelsAlone) {

@@ -18,12 +18,14 @@ namespace gridscope::cli {
 enum class Color : std::uint8_t { kPlain, kColored };
 enum class ProgressLine : std::uint8_t { kHidden, kShown };
 enum class Details : std::uint8_t { kHidden, kShown };
+enum class Notices : std::uint8_t { kHidden, kShown };
 
 struct ConsoleOptions {
   int descriptor = 2;
   Color color = Color::kPlain;
   ProgressLine progress = ProgressLine::kHidden;
   Details details = Details::kHidden;
+  Notices notices = Notices::kShown;
 };
 
 // Thread-safe. Every line starts with "gridscope: ". Foreign strings are made printable.
@@ -32,7 +34,8 @@ class ConsoleObserver final : public Observer {
   ConsoleObserver(const ConsoleOptions& options, const Clock& clock);
 
   // A warning is shown once, however often it is reported. Progress is drawn after half a second
-  // and then at most ten times a second.
+  // and then at most ten times a second. Without it, a notice says once for each host that it is
+  // being tried again, so that a long wait is not taken for a hang.
   void on_event(const Event& event) override;
 
   // "gridscope: subject: message; remedy".
@@ -46,6 +49,7 @@ class ConsoleObserver final : public Observer {
   void show(const Detail& detail);
   void show(const RequestSent& request);
   void show(const RetryScheduled& retry);
+  void show_once(const RetryScheduled& retry);
   void show(const Progress& progress);
   void show(const RangeRead& /*read*/) {}
   void print_line(std::string_view text);
@@ -58,6 +62,7 @@ class ConsoleObserver final : public Observer {
   std::chrono::steady_clock::time_point next_drawing_;
   std::mutex mutex_;
   std::set<std::string, std::less<>> warned_;
+  std::set<std::string, std::less<>> tried_again_;  // hosts
   bool drawn_ = false;
 };
 
