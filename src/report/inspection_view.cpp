@@ -46,20 +46,38 @@ bool shows_revision(const Inspection& inspection) {
          inspection.reference.find('@' + inspection.revision) == std::string::npos;
 }
 
-// "int4"; "8-bit" where codes are floating point.
-std::string bits_text(const analysis::QuantizationSummary& quantization, std::uint32_t bits) {
-  constexpr std::array<std::string_view, 3> kFloatMarks = {"fp", "float", "nf4"};
-  const bool is_float = std::ranges::any_of(kFloatMarks, [&](std::string_view mark) {
-    return quantization.method.find(mark) != std::string::npos ||
-           quantization.format.find(mark) != std::string::npos;
-  });
-  return is_float ? fmt::format("{}-bit", bits) : fmt::format("int{}", bits);
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+// "compressed-tensors pack-quantized"; "gptq_v2", which says the method itself.
+std::string scheme_text(const analysis::QuantizationSummary& quantization) {
+  if (quantization.format.empty()) return quantization.method;
+  if (quantization.method.empty()) return quantization.format;
+  const bool says_method =
+      lower_case(quantization.format).starts_with(lower_case(quantization.method));
+  return says_method ? quantization.format : quantization.method + ' ' + quantization.format;
+}
+
+// "int4"; "8-bit" where codes are no integers, or not all of them.
+std::string bits_text(std::string_view scheme, std::uint32_t bits) {
+  constexpr std::array<std::string_view, 5> kNoIntegers = {"fp", "float", "nf4", "mixed", "exl"};
+  const std::string lower = lower_case(scheme);
+  const bool is_integer = std::ranges::none_of(
+      kNoIntegers, [&](std::string_view mark) { return lower.find(mark) != std::string::npos; });
+  return is_integer ? fmt::format("int{}", bits) : fmt::format("{}-bit", bits);
 }
 
 std::string quantization_text(const analysis::QuantizationSummary& quantization) {
-  std::string text = quantization.method;
-  if (!quantization.format.empty()) text += ' ' + quantization.format;
-  if (quantization.bits) text += ' ' + bits_text(quantization, *quantization.bits);
+  std::string text = scheme_text(quantization);
+  // A block type says it all, and "Q4_K" has neither one number of bits nor one group.
+  if (quantization.method == "gguf") return text;
+  const std::string bits = quantization.bits ? bits_text(text, *quantization.bits) : "";
+  if (!bits.empty() && !text.ends_with(bits)) text += ' ' + bits;
   if (quantization.group_size) {
     text += *quantization.group_size < 0 ? std::string(", a group per row")
                                          : fmt::format(", group {}", *quantization.group_size);

@@ -56,6 +56,13 @@ TEST(StorageSummary, PutsEveryKindOfQuantizationIntoWords) {
     return text.substr(text.find("; ") + 2);
   };
   EXPECT_EQ(summary({"gguf", "Q4_K", {}, {}, {}, ""}), "gguf Q4_K");
+  EXPECT_EQ(summary({"gguf", "MXFP4", 4, 32, {}, ""}), "gguf MXFP4");
+  EXPECT_EQ(summary({"gptq", "gptq", 4, 128, {}, ""}), "gptq int4, group 128");
+  EXPECT_EQ(summary({"exl3", "exl3", 4, {}, {}, ""}), "exl3 4-bit");
+  EXPECT_EQ(summary({"bitsandbytes", "int8", 8, {}, {}, ""}), "bitsandbytes int8");
+  EXPECT_EQ(summary({"modelopt", "MXFP4", 4, 32, {}, ""}), "modelopt MXFP4 4-bit, group 32");
+  EXPECT_EQ(summary({"modelopt", "mixed_precision", 8, {}, {}, ""}),
+            "modelopt mixed_precision 8-bit");
   EXPECT_EQ(summary({"fp8", "", 8, 128, {}, ""}), "fp8 8-bit, group 128");
   EXPECT_EQ(summary({"compressed-tensors", "int-quantized", 8, -1, false, ""}),
             "compressed-tensors int-quantized int8, a group per row, asymmetric");
