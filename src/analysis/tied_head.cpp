@@ -289,6 +289,16 @@ bool is_partial(const Checkpoint& checkpoint) {
          });
 }
 
+// Whether the file says that its output layer is the embedding, written once for both.
+bool is_alias(const Checkpoint& checkpoint, const Module& embedding) {
+  return std::ranges::any_of(checkpoint.aliases, [&](const auto& alias) {
+    const bool kept = std::ranges::any_of(embedding.tensors, [&](std::uint32_t tensor) {
+      return checkpoint.tensors[tensor].name == alias.second;
+    });
+    return kept && model::classify_name(alias.first).role == Role::kLmHead;
+  });
+}
+
 Finding missing_finding(const Checkpoint& checkpoint, const Module& embedding) {
   Finding finding{.code = "TIED_HEAD_MISSING",
                   .severity = Severity::kError,
@@ -316,7 +326,7 @@ Result<std::optional<Finding>> check_tied_head(const Checkpoint& checkpoint,
     return stored_finding(checkpoint, *head, *embedding, sampled_rows);
   }
   if (!*tied && head == nullptr && is_language_model(checkpoint.config) &&
-      !is_partial(checkpoint)) {
+      !is_partial(checkpoint) && !is_alias(checkpoint, *embedding)) {
     return missing_finding(checkpoint, *embedding);
   }
   return std::nullopt;

@@ -191,11 +191,22 @@ class Loader {
     }
     check_index(merged, headers, set, checkpoint_.findings);
     set.index = {};  // half a million names are not needed any more
+    add_aliases(headers, merged);
     merged.by_name = {};
     const auto base = static_cast<std::size_t>(headers.data() - headers_.data());
     for (std::uint32_t& file : merged.file_of) file = file_numbers_[base + file];
     add_tensors(std::move(merged), claim_of(number));
     return {};
+  }
+
+  void add_aliases(std::span<const FileHeader> headers, const MergedTensors& merged) {
+    for (const FileHeader& header : headers) {
+      if (header.container != format::Container::kSafetensors) continue;
+      for (const auto& [left_out, kept] : header.table.metadata) {
+        if (!merged.by_name.find(merged.tensors, kept)) continue;
+        checkpoint_.aliases.emplace_back(left_out, kept);
+      }
+    }
   }
 
   [[nodiscard]] const QuantizationConfig* claim_of(std::size_t set) const {

@@ -254,6 +254,18 @@ TEST(TiedHeadMissing, DoesNotConcernEncoders) {
   EXPECT_TRUE(is_clean(std::move(builder)));
 }
 
+// safetensors leaves shared tensors out and notes in the metadata which one stands for them.
+TEST(TiedHeadMissing, IsNoErrorWhenTheFileNamesTheEmbeddingInItsPlace) {
+  CheckpointBuilder builder = model_with(false);
+  add_table(builder, "model.embed_tokens", kEmbedding);
+  builder.value.aliases = {{"lm_head.weight", "model.embed_tokens.weight"}};
+  EXPECT_TRUE(is_clean(std::move(builder)));
+  CheckpointBuilder other = model_with(false);
+  add_table(other, "model.embed_tokens", kEmbedding);
+  other.value.aliases = {{"lm_head.weight", "model.norm.weight"}};
+  EXPECT_EQ(finding_of(std::move(other)).code, "TIED_HEAD_MISSING");
+}
+
 TEST(TiedHeadMissing, IsNotJudgedFromPartOfTheFiles) {
   CheckpointBuilder one_shard = model_with(false);
   one_shard.file("sub/model-00001-of-00002.safetensors");

@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gridscope/core/finding.hpp"
@@ -45,6 +46,10 @@ struct Checkpoint {
   std::vector<std::uint32_t> file_of;
   std::vector<NameInfo> names;
   ModuleTable modules;
+
+  // Tensors that were not written because another one is the same: left-out name, kept name. The
+  // metadata of a safetensors file says so.
+  std::vector<std::pair<std::string, std::string>> aliases;
 
   ModelConfig config;
   // What the configuration claims; where it claims nothing, what the tensors show (with an empty
