@@ -32,6 +32,12 @@ bool is_report(const fs::path& path) {
   return std::ranges::any_of(kStarts, [&](auto report) { return start.starts_with(report); });
 }
 
+// Of what lies beside a file that is named, only weights are taken for its kin.
+bool belongs(const store::FileEntry& file, const std::string& named) {
+  return named.empty() || file.path == named || file.path.ends_with(".safetensors") ||
+         file.path.ends_with(".gguf");
+}
+
 }  // namespace
 
 Status check_output(const std::string& model, const fs::path& output) {
@@ -44,7 +50,8 @@ Status check_output(const std::string& model, const fs::path& output) {
   if (!repository) return {};
   const fs::path directory = (*repository)->info().location;
   const auto is_output = [&](const store::FileEntry& file) {
-    return fs::equivalent(directory / file.path, output, ignored);
+    return belongs(file, (*repository)->named_file()) &&
+           fs::equivalent(directory / file.path, output, ignored);
   };
   const auto files = (*repository)->listing().value_or(std::vector<store::FileEntry>{});
   if (std::ranges::none_of(files, is_output) || is_report(output)) return {};

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <variant>
 
+#include "gridscope/app/output_check.hpp"
 #include "gridscope/cli/arguments.hpp"
 #include "gridscope/cli/console_observer.hpp"
 #include "gridscope/cli/help.hpp"
@@ -87,11 +88,20 @@ Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output&
   return result.map(&Answer::exit_code);
 }
 
+Result<Output> open_output(const Arguments& arguments) {
+  const std::string& path = arguments.text("output");
+  if (path.empty() || path == "-") return Output::standard();
+  for (const OptionSpec& positional : arguments.verb().positionals) {
+    if (positional.kind != ValueKind::kModel) continue;
+    GRIDSCOPE_CHECK(app::check_output(arguments.text(positional.name), path));
+  }
+  return Output::open(path);
+}
+
 int execute(const Arguments& arguments) {
   const SystemClock clock;
   ConsoleObserver console(console_options(arguments), clock);
-  auto output = arguments.given("output") ? Output::open(arguments.text("output"))
-                                          : Result<Output>(Output::standard());
+  auto output = open_output(arguments);
   if (!output) return fail_with(console, arguments.subject(), output.error());
   const Result<int> code = answer(arguments, console, *output);
   return code ? *code : fail_with(console, arguments.subject(), code.error());

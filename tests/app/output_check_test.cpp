@@ -70,6 +70,14 @@ TEST_F(CheckOutput, AllowsReportsAndWhatLiesElsewhere) {
   }
 }
 
+TEST_F(CheckOutput, KnowsTheShardsBesideAFileAndNothingElse) {
+  test::write_file(model() / "shard.safetensors", "weights");
+  test::write_file(model() / "notes", "notes");
+  EXPECT_THAT(check_output(weights().string(), model() / "shard.safetensors"),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("shard.safetensors")));
+  EXPECT_THAT(check_output(weights().string(), model() / "notes"), test::IsOk());
+}
+
 TEST_F(CheckOutput, LeavesOtherModelsToThoseWhoReadThem) {
   for (const std::string& elsewhere :
        {std::string("hf://org/name"), std::string("./absent"), std::string()}) {
