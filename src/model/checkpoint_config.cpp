@@ -89,9 +89,8 @@ Result<ConfigFiles> read_config_files(const store::Repository& repository,
   ConfigFiles files;
   FileView view(repository);
   const std::string path = folder + "config.json";
-  if (!view.can_list() || view.find(path) != nullptr) {
-    GRIDSCOPE_CHECK(read_config(repository, path, files));
-  }
+  GRIDSCOPE_CHECK(view.probe({&path, 1}));
+  if (view.find(path) != nullptr) GRIDSCOPE_CHECK(read_config(repository, path, files));
   files.quantization = quantization_from_config(files.config.root);
   if (!files.quantization) GRIDSCOPE_CHECK(read_side_files(repository, view, folder, files));
   return files;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "gridscope/core/text.hpp"
@@ -19,10 +21,6 @@ constexpr std::size_t kMaxKeptProbes = 256;
 
 bool names_a_file(const http::Url& url) {
   return !url.query.empty() || has_model_ending(url.path);
-}
-
-bool is_strong(std::string_view etag) {
-  return etag.size() > 2 && etag.starts_with('"');
 }
 
 struct Place {
@@ -48,10 +46,15 @@ class HttpRepository final : public Repository {
 
   [[nodiscard]] Result<std::optional<FileEntry>> find(std::string_view path) const override {
     if (auto entry = kept_entry(path)) return entry;
-    GRIDSCOPE_TRY(auto spec, probe(path));
-    if (!spec) return std::nullopt;
-    FileEntry entry = entry_of(path, *spec);
-    keep(entry.path, *std::move(spec));
+    auto spec = probe(path);
+    if (!spec) {
+      const bool guess = path != place_.named_file;
+      if (guess && counts_as_absent(path, spec.error())) return std::nullopt;
+      return tl::make_unexpected(std::move(spec).error());
+    }
+    if (!*spec) return std::nullopt;
+    FileEntry entry = entry_of(path, **spec);
+    keep(entry.path, **std::move(spec));
     return entry;
   }
 
@@ -65,11 +68,11 @@ class HttpRepository final : public Repository {
                   fmt::format("{} has no file {}", info_.location, quote(path)),
                   "check the address");
     }
-    const bool keepable =
-        context_.cache != nullptr && spec->url.query.empty() && is_strong(spec->etag);
-    std::string key = fmt::format("http {} {}", spec->url.text(), spec->etag);
+    if (!may_keep(spec->url) || spec->validator.empty()) return make_remote_file(*std::move(spec));
+    context_.cache->put_document(validator_key(spec->url),
+                                 std::as_bytes(std::span(spec->validator)));
+    std::string key = fmt::format("http {} {}", spec->url.text(), spec->validator);
     auto source = make_remote_file(*std::move(spec));
-    if (!keepable) return source;
     return io::make_cached_source(std::move(source), *context_.cache, std::move(key),
                                   *context_.observer);
   }
@@ -79,18 +82,47 @@ class HttpRepository final : public Repository {
     GRIDSCOPE_CHECK(check_repo_path(path));
     http::Url url = place_.directory;
     url.path += http::percent_encode(path, "/");
-    const bool named = path == place_.named_file;
-    if (named) url.query = place_.query;
-    auto spec = probe_remote_file(session_, url);
-    // Stores that do not let their content be listed answer 403 for what is not there.
-    if (!named && !spec && spec.error().code == ErrorCode::kPermission) {
+    if (path == place_.named_file) url.query = place_.query;
+    const std::string known = validator_of(url);
+    if (!known.empty()) {
+      auto spec = probe_remote_file(session_, url, 1);
+      if (!spec || !*spec || (*spec)->validator == known) return spec;
+    }
+    return probe_remote_file(session_, url);
+  }
+
+  // A guess that is met by a refusal or a web page may be taken for absent: stores that do not let
+  // their content be listed refuse what is not there. Whoever needs the file opens it and gets the
+  // error.
+  [[nodiscard]] bool counts_as_absent(std::string_view path, const Error& error) const {
+    if (error.code == ErrorCode::kNotFound) return true;
+    if (error.code != ErrorCode::kPermission) return false;
+    std::call_once(warned_of_refusal_, [&] {
       session_->warn_once(
           "HTTP_FORBIDDEN",
-          fmt::format("{} may not be read; it is taken to be absent", url.display()),
-          "make the file readable if it is part of the model");
-      return std::nullopt;
-    }
-    return spec;
+          fmt::format("{}: {} may not be read; it is taken to be absent, and so is any other file "
+                      "that is refused",
+                      info_.location, quote(path)),
+          "make the files readable if they are part of the model");
+    });
+    return true;
+  }
+
+  [[nodiscard]] bool may_keep(const http::Url& url) const {
+    return context_.cache != nullptr && url.query.empty();
+  }
+
+  static std::string validator_key(const http::Url& url) { return "http-validator " + url.text(); }
+
+  // What told the file's version when it was last read; empty when that is not known.
+  [[nodiscard]] std::string validator_of(const http::Url& url) const {
+    if (!may_keep(url)) return {};
+    const auto kept = context_.cache->get_document(validator_key(url));
+    if (!kept) return {};
+    std::string text(kept->size(), '\0');
+    std::ranges::copy(std::as_bytes(std::span(*kept)),
+                      std::as_writable_bytes(std::span(text)).begin());
+    return text;
   }
 
   static FileEntry entry_of(std::string_view path, const RemoteFileSpec& spec) {
@@ -121,11 +153,17 @@ class HttpRepository final : public Repository {
   const StoreContext context_;
   const std::shared_ptr<RemoteSession> session_;
   const std::optional<std::vector<FileEntry>> no_listing_;
+  mutable std::once_flag warned_of_refusal_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, RemoteFileSpec, std::less<>> kept_;
 };
 
 Result<Place> locate(const http::Url& url) {
+  if (!url.query.empty() && url.path.ends_with('/')) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: the URL of a directory may not have a query", url.display()),
+                "leave the query off, or name one file with its own");
+  }
   Place place{.directory = url, .query = url.query, .named_file = {}};
   place.directory.query.clear();
   std::string& path = place.directory.path;

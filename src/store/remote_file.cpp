@@ -341,6 +341,18 @@ bool is_web_page(const http::ResponseHead& head) {
   return type != nullptr && type->starts_with("text/html");
 }
 
+// What stands for this version of a file and no other; empty when nothing does. A date counts only
+// once it is past, since a file may be written twice in one second.
+std::string validator_of(const http::Headers& headers, std::uint64_t size) {
+  if (const std::string* etag = headers.find("ETag")) {
+    return etag->size() > 2 && etag->starts_with('"') ? *etag : std::string();
+  }
+  const std::string* modified = headers.find("Last-Modified");
+  const std::string* now = headers.find("Date");
+  const bool past = modified != nullptr && now != nullptr && *now != *modified;
+  return past ? fmt::format("{} {}", *modified, size) : std::string();
+}
+
 }  // namespace
 
 std::unique_ptr<io::ByteSource> make_remote_file(RemoteFileSpec spec) {
@@ -348,9 +360,9 @@ std::unique_ptr<io::ByteSource> make_remote_file(RemoteFileSpec spec) {
 }
 
 Result<std::optional<RemoteFileSpec>> probe_remote_file(
-    const std::shared_ptr<RemoteSession>& session, const http::Url& url) {
+    const std::shared_ptr<RemoteSession>& session, const http::Url& url, std::size_t first_bytes) {
   RemoteFileSpec spec{.session = session, .url = url, .name = url.display()};
-  spec.prefix.resize(kProbeBytes);
+  spec.prefix.resize(first_bytes);
   GRIDSCOPE_TRY(const Answer answer,
                 ask_following(*session, url, {}, {.offset = 0, .into = spec.prefix}));
   const http::RangeReply& reply = answer.reply;
@@ -360,7 +372,12 @@ Result<std::optional<RemoteFileSpec>> probe_remote_file(
     return tl::make_unexpected(
         content_error({.head = reply.head, .body = reply.body, .url = answer.url}));
   }
-  if (is_web_page(reply.head)) return std::nullopt;
+  if (is_web_page(reply.head)) {
+    return fail(ErrorCode::kNotFound,
+                fmt::format("{} answers with a web page instead of the file (a login?)",
+                            answer.url.display()),
+                "check the address, and whether it can be read without signing in");
+  }
   if (!reply.total) {
     return fail(ErrorCode::kUnsupported,
                 fmt::format("{} does not say how long the file is", answer.url.display()),
@@ -373,6 +390,7 @@ Result<std::optional<RemoteFileSpec>> probe_remote_file(
     spec.etag = *etag;
     spec.content_id = bare_etag(*etag);
   }
+  spec.validator = validator_of(reply.head.headers, spec.size);
   return spec;
 }
 

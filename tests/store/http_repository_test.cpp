@@ -156,6 +156,43 @@ TEST_F(HttpRepositoryTest, KeepsRangesByUrlAndETag) {
   EXPECT_EQ(read(), replaced);
 }
 
+TEST_F(HttpRepositoryTest, AsksOneByteOfAFileThatItKnows) {
+  struct Case {
+    const char* etag;
+    const char* modified;
+    bool keeps;
+  };
+  for (const Case& known :
+       {Case{"\"v1\"", "", true}, Case{"", "Mon, 01 Jan 2024 00:00:00 GMT", true},
+        Case{"", "Mon, 01 Jan 2024 00:00:09 GMT", false}}) {
+    ASSERT_THAT(cache_->clear(), IsOk());
+    web_.put("/dir/model.safetensors", pattern(kLargeSize), known.etag);
+    web_.set_change([&](const HttpRequest&, HttpReply reply) {
+      reply.fields.push_back({"Date", "Mon, 01 Jan 2024 00:00:09 GMT"});
+      if (*known.modified != '\0') reply.fields.push_back({"Last-Modified", known.modified});
+      return reply;
+    });
+    std::uint64_t received = 0;
+    for (int run = 0; run < 2; ++run) {
+      wire_.observer.clear();
+      const auto repository = open("/dir/model.safetensors", true);
+      ASSERT_THAT(repository, IsOk());
+      EXPECT_EQ(read_all(**(*repository)->open("model.safetensors")), pattern(kLargeSize));
+      received = 0;
+      for (const auto& read : wire_.observer.reads()) {
+        if (read.origin == Origin::kNetwork) received += read.bytes;
+      }
+    }
+    EXPECT_EQ(received == 1, known.keeps) << received;
+  }
+}
+
+TEST_F(HttpRepositoryTest, RefusesADirectoryWithAQuery) {
+  EXPECT_THAT(open("/dir/?token=topsecret"),
+              Fails(ErrorCode::kInvalidArgument,
+                    AllOf(HasSubstr("may not have a query"), Not(HasSubstr("topsecret")))));
+}
+
 TEST_F(HttpRepositoryTest, KeepsNothingThatItCouldNotRecognise) {
   for (const char* etag : {"", "W/\"weak\""}) {
     web_.put("/dir/model.safetensors", pattern(kLargeSize), etag);
@@ -212,10 +249,13 @@ TEST_F(HttpRepositoryTest, TakesAPageForAMissingFile) {
   web_.set_change([](const HttpRequest&, HttpReply) {
     return HttpReply{.fields = {{"Content-Type", "text/html"}}, .body = "<html>an app</html>"};
   });
-  EXPECT_THAT(open("/dir/model.safetensors"), Fails(ErrorCode::kNotFound, HasSubstr("not there")));
+  EXPECT_THAT(open("/dir/model.safetensors"), Fails(ErrorCode::kNotFound, HasSubstr("web page")));
   const auto repository = open("/dir/");
   ASSERT_THAT(repository, IsOk());
   EXPECT_EQ((*repository)->find("config.json").value(), std::nullopt);
+  EXPECT_THAT((*repository)->open("config.json"),
+              Fails(ErrorCode::kNotFound, HasSubstr("web page")));
+  EXPECT_THAT(wire_.observer.warnings(), IsEmpty());
 }
 
 TEST_F(HttpRepositoryTest, TakesAForbiddenSiblingForAbsentAndSaysSo) {
@@ -226,6 +266,8 @@ TEST_F(HttpRepositoryTest, TakesAForbiddenSiblingForAbsentAndSaysSo) {
   const auto repository = open("/dir/model.safetensors");
   ASSERT_THAT(repository, IsOk());
   EXPECT_EQ((*repository)->find("config.json").value(), std::nullopt);
+  EXPECT_EQ((*repository)->find("modules.json").value(), std::nullopt);
+  EXPECT_THAT((*repository)->open("config.json"), Fails(ErrorCode::kPermission, HasSubstr("403")));
   ASSERT_THAT(wire_.observer.warnings(), SizeIs(1));
   EXPECT_EQ(wire_.observer.warnings()[0].code, "HTTP_FORBIDDEN");
 }

@@ -26,6 +26,7 @@ struct RemoteFileSpec {
   std::string commit = {};             // Hub: answers that come from another one give kChanged
   std::string repo_id = {};            // Hub: for messages
   std::string etag = {};               // web: another one gives kChanged
+  std::string validator = {};          // web: what tells its version for good; may be empty
   std::vector<std::byte> prefix = {};  // the first bytes, already read
 };
 
@@ -42,9 +43,11 @@ inline constexpr std::uint64_t kMaxReadAround = 64ULL * 1024 * 1024;
 // small files need no second one.
 inline constexpr std::size_t kProbeBytes = std::size_t{128} * 1024;
 
-// Empty when the server says that there is no such file. Errors: kPermission, kUnsupported when
-// the server tells no size, and those of the client.
+// Empty when the server says that there is no such file. The validator is a strong ETag or, without
+// any ETag, Last-Modified and the size. Errors: kPermission, kNotFound for a web page in the file's
+// place, kUnsupported when the server tells no size, and those of the client.
 [[nodiscard]] Result<std::optional<RemoteFileSpec>> probe_remote_file(
-    const std::shared_ptr<RemoteSession>& session, const http::Url& url);
+    const std::shared_ptr<RemoteSession>& session, const http::Url& url,
+    std::size_t first_bytes = kProbeBytes);
 
 }  // namespace gridscope::store
