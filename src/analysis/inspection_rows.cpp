@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -117,9 +118,40 @@ Grouping grouping(const Checkpoint& checkpoint, const PartTable& parts, GroupBy 
   return by_part(parts);
 }
 
+std::string_view prefix_of(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return name.substr(0, dot == std::string_view::npos ? 0 : dot);
+}
+
+// Codes that no scheme explains, and what by its name are their scales: none of them says how many
+// weights there are.
+std::vector<bool> unexplained_tensors(const Checkpoint& checkpoint) {
+  std::vector<bool> unexplained(checkpoint.tensors.size());
+  std::set<std::string_view> modules;
+  for (const Module& module : checkpoint.modules.modules) {
+    if (module.scheme != model::Scheme::kUnknown) continue;
+    for (const std::uint32_t tensor : module.tensors) {
+      unexplained[tensor] = true;
+      modules.insert(prefix_of(checkpoint.tensors[tensor].name));
+    }
+  }
+  if (modules.empty()) return unexplained;
+  for (std::uint32_t tensor = 0; tensor < unexplained.size(); ++tensor) {
+    const std::string_view name = checkpoint.tensors[tensor].name;
+    const std::string_view prefix = prefix_of(name);
+    if (prefix.empty() || !modules.contains(prefix)) continue;
+    const std::string_view own = name.substr(prefix.size());
+    const bool is_scale =
+        own.find("scale") != std::string_view::npos || own.find("zero") != std::string_view::npos;
+    if (is_scale) unexplained[tensor] = true;
+  }
+  return unexplained;
+}
+
 // A row while it fills.
 struct Filling {
   InspectionRow row;
+  bool explained = true;
   std::map<Dtype, std::uint64_t> dtypes;
   StorageMix mix;
 };
@@ -136,7 +168,9 @@ struct ModuleShare {
 class RowFiller {
  public:
   RowFiller(const Checkpoint& checkpoint, const Grouping& grouping)
-      : checkpoint_(checkpoint), row_of_(checkpoint.tensors.size()) {
+      : checkpoint_(checkpoint),
+        unexplained_(unexplained_tensors(checkpoint)),
+        row_of_(checkpoint.tensors.size()) {
     std::map<std::uint64_t, std::size_t> row_of_code;
     for (std::uint32_t tensor = 0; tensor < row_of_.size(); ++tensor) {
       row_of_code.try_emplace(grouping.code_of(tensor), 0);
@@ -169,8 +203,12 @@ class RowFiller {
     const format::TensorInfo& info = checkpoint_.tensors[tensor];
     ++filling.row.tensors;
     filling.row.bytes = saturating_add(filling.row.bytes, info.bytes);
-    filling.row.parameters =
-        saturating_add(filling.row.parameters, checkpoint_.modules.parameters_of[tensor]);
+    if (unexplained_[tensor]) {
+      filling.explained = false;
+    } else {
+      filling.row.parameters =
+          saturating_add(filling.row.parameters, checkpoint_.modules.parameters_of[tensor]);
+    }
     ++filling.dtypes[info.dtype];
     total_bytes_ = saturating_add(total_bytes_, info.bytes);
   }
@@ -182,7 +220,10 @@ class RowFiller {
 
   void mix_plain(std::uint32_t tensor) {
     const format::TensorInfo& info = checkpoint_.tensors[tensor];
-    mix(row_of_[tensor], {.dtype = info.dtype}, info.bytes);
+    const auto scheme = checkpoint_.modules.modules[checkpoint_.modules.module_of[tensor]].scheme;
+    const bool unknown = scheme == model::Scheme::kUnknown;
+    mix(row_of_[tensor], {.scheme = unknown ? scheme : model::Scheme::kPlain, .dtype = info.dtype},
+        info.bytes);
   }
 
   // Scales stand beside the codes they belong to when both are in the row; alone they are what
@@ -238,7 +279,7 @@ class RowFiller {
       InspectionRow& row = filling.row;
       const auto bytes = static_cast<double>(row.bytes);
       if (total_bytes_ > 0) row.share = bytes / static_cast<double>(total_bytes_);
-      if (row.parameters > 0)
+      if (row.parameters > 0 && filling.explained)
         row.bits_per_weight = 8.0 * bytes / static_cast<double>(row.parameters);
       for (const auto& [dtype, tensors] : filling.dtypes) {
         row.dtypes.emplace(dtype_name(dtype), tensors);
@@ -250,6 +291,7 @@ class RowFiller {
   }
 
   const Checkpoint& checkpoint_;
+  std::vector<bool> unexplained_;    // per tensor
   std::vector<std::size_t> row_of_;  // per tensor
   std::vector<Filling> rows_;
   std::uint64_t total_bytes_ = 0;

@@ -68,6 +68,9 @@ bool is_coded(Scheme scheme) {
 }
 
 std::string describe(const StorageKind& kind) {
+  if (kind.scheme == Scheme::kUnknown) {
+    return fmt::format("{} of unknown packing", dtype_name(kind.dtype));
+  }
   if (!is_coded(kind.scheme)) return std::string(dtype_name(kind.dtype));
   const CodeName code = code_name(kind);
   std::string text(code.name);

@@ -116,7 +116,7 @@ std::vector<std::string> row_cells(const InspectionRow& row, const SizeUnits& un
           fmt::format("{:.1f}%", 100.0 * row.share),
           with_thousands(row.tensors),
           has_parameters ? with_thousands(row.parameters) : "-",
-          has_parameters ? fmt::format("{:.2f}", row.bits_per_weight) : "-",
+          row.bits_per_weight > 0.0 ? fmt::format("{:.2f}", row.bits_per_weight) : "-",
           row.stored_as};
 }
 
@@ -127,7 +127,11 @@ InspectionRow total_row(const Inspection& inspection) {
   total.bytes = inspection.tensor_bytes;
   total.share = inspection.tensor_bytes > 0 ? 1.0 : 0.0;
   total.parameters = inspection.parameters;
-  if (total.parameters > 0) {
+  // Where a part's parameters are not all known, those of the whole are not either.
+  const bool all_known = std::ranges::none_of(inspection.parts, [](const InspectionRow& part) {
+    return part.parameters > 0 && part.bits_per_weight == 0.0;
+  });
+  if (total.parameters > 0 && all_known) {
     total.bits_per_weight =
         8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.parameters);
   }

@@ -161,6 +161,22 @@ TEST(Rows, NameTheLargestOfSeveralScales) {
   EXPECT_EQ(rows_by(checkpoint, GroupBy::kPart)[0].stored_as, "nvfp4 g16, F8_E4M3 scales");
 }
 
+// Half-quadratic quantization: a table of codes, its scales and zeros beside it.
+TEST(Rows, CountNoParametersOfUnknownPacking) {
+  CheckpointBuilder builder;
+  builder.module({.name = "proj", .scheme = Scheme::kUnknown})
+      .tensor("W_q", Dtype::kU8, {64, 64}, Storage::kBuffer)
+      .module({.name = "proj"})
+      .tensor("scale", Dtype::kF16, {64})
+      .module({.name = "norm"})
+      .tensor("weight", Dtype::kBF16, {64});
+  const std::vector<InspectionRow> rows = rows_by(builder.build(), GroupBy::kPart);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].bits_per_weight, 0.0);
+  EXPECT_EQ(rows[0].parameters, 64U);
+  EXPECT_THAT(rows[0].stored_as, ::testing::StartsWith("U8 of unknown packing"));
+}
+
 TEST(Rows, OfNothingAreNone) {
   CheckpointBuilder builder;
   const model::Checkpoint checkpoint = builder.build();

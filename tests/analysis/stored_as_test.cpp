@@ -9,7 +9,8 @@ using model::Scheme;
 
 TEST(StorageKind, OfPlainTensorsIsTheirType) {
   EXPECT_EQ(describe(StorageKind{.dtype = Dtype::kBF16}), "BF16");
-  EXPECT_EQ(describe(StorageKind{.scheme = Scheme::kUnknown, .dtype = Dtype::kU8}), "U8");
+  EXPECT_EQ(describe(StorageKind{.scheme = Scheme::kUnknown, .dtype = Dtype::kU8}),
+            "U8 of unknown packing");
   EXPECT_EQ(describe(StorageKind{.scheme = Scheme::kGgufBlock, .bits = 4, .dtype = Dtype::kQ4_K}),
             "Q4_K");
 }

@@ -114,6 +114,17 @@ TEST(RowTable, HasNoBitsPerWeightWithoutWeights) {
   EXPECT_THAT(table.total, ElementsAre("total", "0.000", "0.000", "0.0%", "0", "-", "-", ""));
 }
 
+TEST(RowTable, HasNoBitsPerWeightWhereNotAllParametersAreKnown) {
+  Inspection inspection{.tensor_bytes = 2000, .parameters = 10};
+  analysis::InspectionRow& body = inspection.parts.emplace_back();
+  body.bytes = 2000;
+  body.parameters = 10;
+  const TextTable table = row_table(inspection);
+  EXPECT_EQ(table.rows.at(0).at(6), "-");
+  EXPECT_EQ(table.total.at(5), "10");
+  EXPECT_EQ(table.total.at(6), "-");
+}
+
 TEST(TensorTable, ListsEveryTensor) {
   const TextTable table = tensor_table(test::small_inspection());
   ASSERT_THAT(table.rows, SizeIs(4));
