@@ -98,6 +98,7 @@ Result<Inspection> inspect(const Checkpoint& checkpoint, const InspectOptions& o
   }
   add_totals(checkpoint, inspection);
   if (options.tensors == InspectOptions::Tensors::kList) {
+    inspection.lists_tensors = true;
     inspection.tensors = list_tensors(checkpoint, parts);
   }
   inspection.findings = checkpoint.findings;

@@ -372,7 +372,7 @@ std::string inspection_json(const Inspection& inspection) {
     return row_json(role_names(row.key), row);
   });
   if (inspection.by != GroupBy::kPart) root["groups"] = groups_json(inspection);
-  if (!inspection.tensors.empty()) root["tensors"] = array_json(inspection.tensors, tensor_json);
+  if (inspection.lists_tensors) root["tensors"] = array_json(inspection.tensors, tensor_json);
   root["findings"] = array_json(inspection.findings, finding_json);
   root["reads"] = {{"requests", inspection.reads.requests},
                    {"bytes", inspection.reads.bytes},
@@ -393,7 +393,8 @@ Result<Inspection> parse_inspection(std::string_view json) {
   inspection.parts = members.objects("parts", read_part);
   inspection.roles = members.objects("roles", read_role);
   if (members.has("groups")) read_groups(members.object("groups"), inspection);
-  if (members.has("tensors")) inspection.tensors = members.objects("tensors", read_tensor);
+  inspection.lists_tensors = members.has("tensors");
+  if (inspection.lists_tensors) inspection.tensors = members.objects("tensors", read_tensor);
   inspection.findings = members.objects("findings", read_finding);
   read_reads(members.object("reads"), inspection);
   if (error) return tl::make_unexpected(*std::move(error));

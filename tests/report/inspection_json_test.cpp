@@ -95,6 +95,7 @@ TEST(InspectionJson, HasGroupsAndTensorsOnlyWhenAskedFor) {
   EXPECT_EQ(full["groups"]["by"], "layer");
   EXPECT_EQ(full["groups"]["rows"][0]["key"], "transformer_body/0");
   EXPECT_EQ(full["tensors"][1]["shape"], json({256, 64}));
+  EXPECT_EQ(written(Inspection{.lists_tensors = true})["tensors"], json::array());
 }
 
 TEST(InspectionJson, CapsTheTensorsOfAFindingAndCountsThemAll) {

@@ -87,8 +87,9 @@ struct Inspection {
   std::vector<InspectionRow> parts = {};  // by bytes, largest first
   std::vector<InspectionRow> roles = {};  // likewise
   GroupBy by = GroupBy::kPart;
-  std::vector<InspectionRow> groups = {};      // for dtype, layer and file; empty otherwise
-  std::vector<InspectionTensor> tensors = {};  // when asked for
+  std::vector<InspectionRow> groups = {};  // for dtype, layer and file; empty otherwise
+  bool lists_tensors = false;              // whether they were asked for; there may be none
+  std::vector<InspectionTensor> tensors = {};
 
   std::vector<Finding> findings = {};  // worst first, then by code
   ReadTotals reads = {};
