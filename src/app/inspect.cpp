@@ -119,7 +119,7 @@ Result<analysis::Inspection> inspect(const InspectRequest& request, Context& con
   GRIDSCOPE_TRY(const auto checkpoint,
                 model::load_checkpoint(*repository, ranges,
                                        {.limits = context.settings().limits,
-                                        .connections = context.settings().connections,
+                                        .readers = 2 * context.settings().connections,
                                         .stop = context.stop()}));
   GRIDSCOPE_TRY(auto inspection, analysis::inspect(checkpoint, request.options));
   ranges.add_to(inspection.findings);

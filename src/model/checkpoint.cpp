@@ -42,7 +42,7 @@ class Loader {
     checkpoint_.repository = repository_.info();
     GRIDSCOPE_CHECK(find_files_and_config());
     const HeaderOptions options{
-        .limits = options_.limits, .connections = options_.connections, .stop = options_.stop};
+        .limits = options_.limits, .readers = options_.readers, .stop = options_.stop};
     GRIDSCOPE_TRY(headers_, read_headers(repository_, discovery_.sets, observer_, options));
     GRIDSCOPE_CHECK(check_files());
     GRIDSCOPE_CHECK(read_component_configs());
@@ -130,7 +130,7 @@ class Loader {
   Status read_component_configs() {
     component_claims_.resize(discovery_.sets.size());
     return parallel_chunks(
-        discovery_.sets.size(), std::max<std::size_t>(options_.connections, 1),
+        discovery_.sets.size(), std::max<std::size_t>(options_.readers, 1),
         [&](std::size_t set) -> Status {
           const std::string& component = discovery_.sets[set].component;
           if (component.empty()) return {};

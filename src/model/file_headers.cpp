@@ -119,7 +119,7 @@ Result<std::vector<FileHeader>> read_headers(const store::Repository& repository
     observer.on_event(Progress{.stage = "headers", .done = ++done, .total = headers.size()});
     return {};
   };
-  GRIDSCOPE_CHECK(parallel_chunks(headers.size(), std::max<std::size_t>(options.connections, 1),
+  GRIDSCOPE_CHECK(parallel_chunks(headers.size(), std::max<std::size_t>(options.readers, 1),
                                   read_one, options.stop));
   return headers;
 }

@@ -239,7 +239,7 @@ TEST(Checkpoint, MentionsWhatIsSetAside) {
       .add("model.safetensors", SafetensorsBuilder().tensor("a.weight", Dtype::kBF16, {2}).build())
       .add("pytorch_model.bin", "x");
   Details details;
-  EXPECT_THAT(load_checkpoint(repository, details, {.limits = {}, .connections = 1, .stop = {}}),
+  EXPECT_THAT(load_checkpoint(repository, details, {.limits = {}, .readers = 1, .stop = {}}),
               IsOk());
   EXPECT_THAT(details.messages, ElementsAre(HasSubstr("pytorch_model.bin is set aside")));
 }

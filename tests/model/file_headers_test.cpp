@@ -116,7 +116,7 @@ TEST(FileHeaders, StopsWhenAsked) {
   NullObserver observer;
   const std::vector<WeightSet> sets = {set_of({"a.safetensors"})};
   EXPECT_THAT(read_headers(repository, sets, observer,
-                           {.limits = {}, .connections = 0, .stop = stop.get_token()}),
+                           {.limits = {}, .readers = 0, .stop = stop.get_token()}),
               Fails(ErrorCode::kCancelled, HasSubstr("")));
 }
 

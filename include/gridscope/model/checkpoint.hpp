@@ -63,7 +63,9 @@ struct Checkpoint {
 
 struct LoadOptions {
   format::Limits limits = {};
-  std::size_t connections = 16;  // headers read at once
+  // Headers read at once. Twice the connections to one host: a file of the Hub is asked for at two
+  // hosts in turn, and neither should wait for the other.
+  std::size_t readers = 32;
   std::stop_token stop = {};
 };
 

@@ -37,7 +37,7 @@ struct FileHeader {
 
 struct HeaderOptions {
   format::Limits limits = {};
-  std::size_t connections = 16;
+  std::size_t readers = 32;  // at once, as in LoadOptions
   std::stop_token stop = {};
 };
 
