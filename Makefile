@@ -6,8 +6,10 @@ FIXTURES    := fixtures/gemma-4
 PREFIX      ?= /usr/local
 JOBS        ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-# Labels whose tests run threads against each other.
-TSAN_LABELS := core|io|http|store|model|app
+# Rooms whose tests run threads against each other.
+TSAN_ROOMS  ?= core io http store model app
+empty :=
+space := $(empty) $(empty)
 
 BUILD := cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --output-on-failure --parallel $(JOBS)
@@ -64,8 +66,9 @@ asan:
 tsan:
 	.ci/packages install build test
 	cmake --preset tsan
-	$(BUILD) tsan
-	$(CTEST) --test-dir build/tsan --label-regex '$(TSAN_LABELS)' --label-exclude 'perf|conformance'
+	$(BUILD) tsan --target $(addsuffix _test,$(TSAN_ROOMS))
+	$(CTEST) --test-dir build/tsan --label-regex '^($(subst $(space),|,$(strip $(TSAN_ROOMS))))$$' \
+	  --label-exclude 'perf|conformance'
 
 venv: ## fetch the reference libraries from PyPI, for the conformance tests
 	.ci/packages install conformance
