@@ -6,13 +6,20 @@ FIXTURES    := fixtures/gemma-4
 PREFIX      ?= /usr/local
 JOBS        ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-# Rooms whose tests run threads against each other.
+# Rooms whose tests run under the address sanitizer, and those that run threads against each other.
+ASAN_ROOMS  ?= core io http format store model analysis report app cli
 TSAN_ROOMS  ?= core io http store model app
 empty :=
 space := $(empty) $(empty)
 
 BUILD := cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --output-on-failure --parallel $(JOBS)
+
+# $(call test_rooms,PRESET,ROOMS): builds the tests of these rooms alone, and runs them.
+define test_rooms
+$(BUILD) $(1) --target $(addsuffix _test,$(2))
+$(CTEST) --test-dir build/$(1) --label-regex '^($(subst $(space),|,$(strip $(2))))$$'
+endef
 
 .PHONY: help run test bench fuzz check format-check tidy asan tsan venv install clean
 .DEFAULT_GOAL := help
@@ -60,15 +67,12 @@ tidy:
 asan:
 	.ci/packages install build test
 	cmake --preset asan
-	$(BUILD) asan
-	$(CTEST) --test-dir build/asan --label-exclude 'perf|conformance'
+	$(call test_rooms,asan,$(ASAN_ROOMS))
 
 tsan:
 	.ci/packages install build test
 	cmake --preset tsan
-	$(BUILD) tsan --target $(addsuffix _test,$(TSAN_ROOMS))
-	$(CTEST) --test-dir build/tsan --label-regex '^($(subst $(space),|,$(strip $(TSAN_ROOMS))))$$' \
-	  --label-exclude 'perf|conformance'
+	$(call test_rooms,tsan,$(TSAN_ROOMS))
 
 venv: ## fetch the reference libraries from PyPI, for the conformance tests
 	.ci/packages install conformance
