@@ -65,17 +65,17 @@ std::vector<InspectionTensor> list_tensors(const Checkpoint& checkpoint, const P
   return tensors;
 }
 
-void sort_findings(std::vector<Finding>& findings) {
-  std::ranges::sort(findings, [](const Finding& a, const Finding& b) {
-    return std::tie(b.severity, a.code, a.message) < std::tie(a.severity, b.code, b.message);
-  });
-}
-
 bool has_own_rows(GroupBy by) {
   return by != GroupBy::kPart && by != GroupBy::kRole;
 }
 
 }  // namespace
+
+void sort_findings(std::vector<Finding>& findings) {
+  std::ranges::sort(findings, [](const Finding& a, const Finding& b) {
+    return std::tie(b.severity, a.code, a.message) < std::tie(a.severity, b.code, b.message);
+  });
+}
 
 std::string_view group_by_name(GroupBy by) {
   return std::ranges::find(kGroupings, by, &decltype(kGroupings)::value_type::first)->second;

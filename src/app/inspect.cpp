@@ -6,7 +6,6 @@
 #include <chrono>
 #include <mutex>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -78,9 +77,7 @@ class IgnoredRanges final : public Observer {
   void add_to(std::vector<Finding>& findings) {
     const std::lock_guard lock(mutex_);
     findings.insert(findings.end(), found_.begin(), found_.end());
-    std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) {
-      return std::tie(b.severity, a.code, a.message) < std::tie(a.severity, b.code, b.message);
-    });
+    analysis::sort_findings(findings);
   }
 
  private:

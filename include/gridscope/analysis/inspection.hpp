@@ -113,6 +113,9 @@ struct InspectOptions {
 [[nodiscard]] Result<Inspection> inspect(const model::Checkpoint& checkpoint,
                                          const InspectOptions& options = {});
 
+// The order of an inspection's findings: worst first, then by code and message.
+void sort_findings(std::vector<Finding>& findings);
+
 // The worst severity among the findings, if any.
 [[nodiscard]] std::optional<Severity> worst_severity(const Inspection& inspection);
 
