@@ -341,13 +341,14 @@ Status GgufParser::use_key(std::string_view key, const Value& value) {
 }
 
 Status GgufParser::set_alignment(const Value& value) {
-  if (value.type != ValueType::kU32 || !std::has_single_bit(*value.whole)) {
+  const std::uint64_t alignment = value.whole.value_or(0);
+  if (value.type != ValueType::kU32 || !std::has_single_bit(alignment)) {
     return corrupt(
         fmt::format("general.alignment is {} of type {}, expected a power of two of "
                     "type u32",
                     printable(value.text), kValueTypes[static_cast<std::size_t>(value.type)].name));
   }
-  header_.alignment = *value.whole;
+  header_.alignment = alignment;
   return {};
 }
 
@@ -406,7 +407,8 @@ Result<Dtype> GgufParser::read_tensor_type(const std::string& what) {
   const std::uint64_t position = reader_.position();
   GRIDSCOPE_TRY(const auto type, reader_.number<std::uint32_t>(what));
   const bool known = type < kTensorTypes.size();
-  if (known && kTensorTypes[type]) return *kTensorTypes[type];
+  const std::optional<Dtype> dtype = known ? kTensorTypes[type] : std::nullopt;
+  if (dtype) return *dtype;
   return fail(ErrorCode::kUnsupported,
               fmt::format("{} has type number {} at byte {}, which ggml {}", what, type, position,
                           known ? "no longer reads" : "had not given out yet"),
@@ -415,6 +417,7 @@ Result<Dtype> GgufParser::read_tensor_type(const std::string& what) {
 
 Status GgufParser::check_key_names() const {
   std::vector<std::string_view> names;
+  names.reserve(header_.table.metadata.size());
   for (const auto& [key, value] : header_.table.metadata) names.emplace_back(key);
   if (const auto at = find_repeated(names)) {
     return corrupt(fmt::format("key {} is given twice", quote(names[*at])));
@@ -424,6 +427,7 @@ Status GgufParser::check_key_names() const {
 
 Status GgufParser::check_tensor_names() const {
   std::vector<std::string_view> names;
+  names.reserve(header_.table.tensors.size());
   for (const TensorInfo& tensor : header_.table.tensors) names.emplace_back(tensor.name);
   if (const auto at = find_repeated(names)) {
     return corrupt(fmt::format("tensor {} is given twice", quote(names[*at])));

@@ -231,6 +231,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
       static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
   if (length != 5 && length != 6) return std::nullopt;
   const auto value = parse_digits(text.substr(0, length));
+  if (!value) return std::nullopt;
   text.remove_prefix(length);
   return static_cast<std::uint32_t>(*value);
 }

@@ -44,7 +44,9 @@ Status FileView::probe(std::span<const std::string> paths) {
 const store::FileEntry* FileView::find(std::string_view path) const {
   if (!can_list()) {
     const auto at = probed_.find(path);
-    return at != probed_.end() && at->second ? &*at->second : nullptr;
+    if (at == probed_.end()) return nullptr;
+    const std::optional<store::FileEntry>& entry = at->second;
+    return entry ? &*entry : nullptr;
   }
   const auto all = files();
   const auto at = std::ranges::lower_bound(
