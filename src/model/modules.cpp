@@ -74,15 +74,27 @@ constexpr std::array<Label, 8> kStorages = {{{"weights", "weights"},
                                              {"biases", "biases"},
                                              {"buffers", "buffers"}}};
 
+// The causal mask that GPT-2 and its kin keep as "attn.bias", a byte or a float an element, and the
+// value that they mask with.
+bool is_attention_mask(const TensorInfo& tensor) {
+  const auto& shape = tensor.shape;
+  const bool square = shape.size() == 4 && shape[0] == 1 && shape[1] == 1 && shape[2] == shape[3];
+  return square || tensor.name.ends_with(".masked_bias");
+}
+
+// Of unknown packing, then.
 bool is_integer_matrix(const TensorInfo& tensor) {
   static constexpr std::array kIntegers = {Dtype::kU8,  Dtype::kI8,  Dtype::kI16,
                                            Dtype::kU16, Dtype::kI32, Dtype::kU32};
-  return tensor.shape.size() > 1 && std::ranges::find(kIntegers, tensor.dtype) != kIntegers.end();
+  return tensor.shape.size() > 1 && !is_attention_mask(tensor) &&
+         std::ranges::find(kIntegers, tensor.dtype) != kIntegers.end();
 }
 
-bool holds_parameters(Dtype dtype) {
-  return is_plain_float(dtype) || is_block_type(dtype) || dtype == Dtype::kF8E4M3 ||
-         dtype == Dtype::kF8E5M2 || dtype == Dtype::kC64;
+bool holds_parameters(const TensorInfo& tensor) {
+  const Dtype dtype = tensor.dtype;
+  const bool is_float = is_plain_float(dtype) || is_block_type(dtype) || dtype == Dtype::kF8E4M3 ||
+                        dtype == Dtype::kF8E5M2 || dtype == Dtype::kC64;
+  return is_float && !is_attention_mask(tensor);
 }
 
 // Linear and Embedding are what targets name; norms have one dimension, convolutions more than two.
@@ -258,12 +270,13 @@ class Detection {
 
   void include(std::uint32_t tensor, Module& module) {
     const Suffix suffix = suffixes_[tensor];
+    if (suffix == Suffix::kBias && is_attention_mask(tensors_[tensor])) return;
     table_.storage_of[tensor] = storage_of_suffix(module.scheme, suffix);
     if (suffix == Suffix::kBias) table_.parameters_of[tensor] = tensors_[tensor].elements();
     module.parameters += table_.parameters_of[tensor];
   }
 
-  // A tensor that is its own module: a parameter when it is a float, else a buffer.
+  // A tensor that is its own module: a parameter when it is a float and no mask, else a buffer.
   void stand_alone(std::uint32_t tensor) {
     const TensorInfo& info = tensors_[tensor];
     Module module{.name = info.name,
@@ -272,7 +285,7 @@ class Detection {
                   .group_size = 0,
                   .parameters = 0,
                   .tensors = {tensor}};
-    if (holds_parameters(info.dtype)) {
+    if (holds_parameters(info)) {
       ModuleView view;
       view.add(Suffix::kWeight, info);
       module.scheme = is_block_type(info.dtype) ? Scheme::kGgufBlock : Scheme::kPlain;

@@ -132,6 +132,20 @@ TEST(Modules, CallsUnexplainedIntegersUnknown) {
   EXPECT_THAT(table.parameters_of, ElementsAre(0, 64));
 }
 
+TEST(Modules, CountsNoAttentionMasks) {
+  const std::vector<TensorInfo> tensors = {tensor("h.0.attn.bias", Dtype::kF32, {1, 1, 8, 8}),
+                                           tensor("h.0.attn.masked_bias", Dtype::kF32, {}),
+                                           tensor("h.1.attn.bias", Dtype::kU8, {1, 1, 8, 8}),
+                                           tensor("h.2.attn.bias", Dtype::kBool, {1, 1, 8, 8}),
+                                           tensor("h.3.attn.mask", Dtype::kU8, {1, 1, 8, 8}),
+                                           tensor("h.0.attn.c_attn.bias", Dtype::kF32, {24})};
+  const ModuleTable table = detect_modules(tensors, nullptr);
+  EXPECT_THAT(table.parameters_of, ElementsAre(0, 0, 0, 0, 0, 24));
+  EXPECT_EQ(table.storage_of[0], Storage::kBuffer);
+  EXPECT_EQ(table.storage_of[5], Storage::kBias);
+  for (const Module& module : table.modules) EXPECT_EQ(module.scheme, Scheme::kPlain);
+}
+
 TEST(Modules, DescribesHowAWeightIsStored) {
   const std::vector<TensorInfo> tensors = {tensor("a.weight_packed", Dtype::kI32, {8, 16}),
                                            tensor("a.weight_scale", Dtype::kBF16, {8, 4}),
