@@ -37,7 +37,7 @@ std::string some_of(std::vector<std::string> paths) {
   std::vector<std::string> quoted(shown);
   std::transform(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(shown), quoted.begin(),
                  [](const std::string& path) { return quote(path); });
-  const std::string text = fmt::format("{}", fmt::join(quoted, ", "));
+  std::string text = fmt::format("{}", fmt::join(quoted, ", "));
   if (shown == paths.size()) return text;
   return fmt::format("{} and {} more", text, with_thousands(paths.size() - shown));
 }

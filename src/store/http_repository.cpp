@@ -46,15 +46,16 @@ class HttpRepository final : public Repository {
 
   [[nodiscard]] Result<std::optional<FileEntry>> find(std::string_view path) const override {
     if (auto entry = kept_entry(path)) return entry;
-    auto spec = probe(path);
-    if (!spec) {
+    auto probed = probe(path);
+    if (!probed) {
       const bool guess = path != place_.named_file;
-      if (guess && counts_as_absent(path, spec.error())) return std::nullopt;
-      return tl::make_unexpected(std::move(spec).error());
+      if (guess && counts_as_absent(path, probed.error())) return std::nullopt;
+      return tl::make_unexpected(std::move(probed).error());
     }
-    if (!*spec) return std::nullopt;
-    FileEntry entry = entry_of(path, **spec);
-    keep(entry.path, **std::move(spec));
+    std::optional<RemoteFileSpec> spec = *std::move(probed);
+    if (!spec) return std::nullopt;
+    FileEntry entry = entry_of(path, *spec);
+    keep(entry.path, *std::move(spec));
     return entry;
   }
 
@@ -85,8 +86,8 @@ class HttpRepository final : public Repository {
     if (path == place_.named_file) url.query = place_.query;
     const std::string known = validator_of(url);
     if (!known.empty()) {
-      auto spec = probe_remote_file(session_, url, 1);
-      if (!spec || !*spec || (*spec)->validator == known) return spec;
+      GRIDSCOPE_TRY(auto spec, probe_remote_file(session_, url, 1));
+      if (!spec || spec->validator == known) return spec;
     }
     return probe_remote_file(session_, url);
   }
