@@ -31,40 +31,6 @@ struct Label {
   std::string_view title;
 };
 
-constexpr std::array<Label, 31> kSchemes = {{
-    {"plain", "plain"},
-    {"ct_pack_quantized", "int"},
-    {"ct_nvfp4", "nvfp4"},
-    {"ct_mxfp4", "mxfp4"},
-    {"ct_mxfp8", "mxfp8"},
-    {"ct_int", "int"},
-    {"ct_float", "fp8"},
-    {"ct_marlin_24", "marlin-24 int"},
-    {"ct_sparse", "sparse"},
-    {"modelopt_fp8", "fp8"},
-    {"modelopt_nvfp4", "nvfp4"},
-    {"modelopt_int4_awq", "int"},
-    {"modelopt_int8", "int"},
-    {"fp8_block", "fp8"},
-    {"fp8_scaled", "fp8"},
-    {"packed_fp4", "mxfp4"},
-    {"bnb_nf4", "nf4"},
-    {"bnb_fp4", "fp4"},
-    {"bnb_int8", "int"},
-    {"gptq", "gptq int"},
-    {"awq_gemm", "awq int"},
-    {"awq_gemv", "awq gemv int"},
-    {"awq_gemv_fast", "awq gemv-fast int"},
-    {"marlin", "marlin int"},
-    {"gpt_oss_mxfp4", "mxfp4"},
-    {"mlx_affine", "mlx int"},
-    {"mlx_fp", "mlx fp"},
-    {"torchao", "torchao int"},
-    {"gguf_block", "gguf"},
-    {"exl3", "exl3 int"},
-    {"unknown", "unknown"},
-}};
-
 constexpr std::array<Label, 8> kStorages = {{{"weights", "weights"},
                                              {"packed_weights", "packed weights"},
                                              {"scales", "scales"},
@@ -360,9 +326,6 @@ std::string group_text(std::int64_t group_size) {
 
 }  // namespace
 
-std::string_view scheme_key(Scheme scheme) {
-  return kSchemes.at(static_cast<std::size_t>(scheme)).key;
-}
 std::string_view storage_key(Storage storage) {
   return kStorages.at(static_cast<std::size_t>(storage)).key;
 }
@@ -386,7 +349,7 @@ std::string describe_storage(const Module& module, std::span<const format::Tenso
     const TensorInfo* weight = find_stored(module, tensors, Storage::kWeight);
     return std::string(dtype_name(weight != nullptr ? weight->dtype : first.dtype));
   }
-  const std::string_view title = kSchemes.at(static_cast<std::size_t>(module.scheme)).title;
+  const std::string_view title = quant::scheme_title(module.scheme);
   std::string text(title);
   if (title.ends_with("int") || title.ends_with(" fp")) text += fmt::format("{}", module.bits);
   text += group_text(module.group_size);

@@ -15,43 +15,12 @@
 #include "gridscope/core/result.hpp"
 #include "gridscope/format/tensor_table.hpp"
 #include "gridscope/model/quantization.hpp"
+#include "gridscope/quant/scheme.hpp"
 
 namespace gridscope::model {
 
-enum class Scheme : std::uint8_t {
-  kPlain,  // the weight itself, in a float type
-  kCtPackQuantized,
-  kCtNvfp4,
-  kCtMxfp4,
-  kCtMxfp8,
-  kCtInt,
-  kCtFloat,
-  kCtMarlin24,
-  kCtSparse,
-  kModelOptFp8,
-  kModelOptNvfp4,
-  kModelOptInt4Awq,
-  kModelOptInt8,
-  kFp8Block,
-  kFp8Scaled,
-  kPackedFp4,
-  kBnbNf4,
-  kBnbFp4,
-  kBnbInt8,
-  kGptq,
-  kAwqGemm,
-  kAwqGemv,
-  kAwqGemvFast,
-  kMarlin,
-  kGptOssMxfp4,
-  kMlxAffine,
-  kMlxFp,
-  kTorchAo,
-  kGgufBlock,
-  kExl3,
-  kUnknown,  // integers or bytes that no scheme explains
-};
-[[nodiscard]] std::string_view scheme_key(Scheme scheme);  // "ct_pack_quantized"
+using quant::Scheme;
+using quant::scheme_key;
 
 // What one tensor is to its module.
 enum class Storage : std::uint8_t {

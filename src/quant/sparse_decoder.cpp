@@ -1,0 +1,10 @@
+#include "decoders.hpp"
+#include "spec_checks.hpp"
+
+namespace gridscope::quant {
+
+DecoderResult make_sparse_decoder(WeightSpec spec) {
+  return unsupported(spec, "there is no decoder yet");
+}
+
+}  // namespace gridscope::quant
