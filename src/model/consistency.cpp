@@ -142,7 +142,8 @@ class Checker {
          .severity = Severity::kWarning,
          .message = fmt::format("{} names the method {}, which is not known here",
                                 config_.config_source, quote(config_.method)),
-         .remedy = "bytes are counted as stored; parameter counts may be those of the codes"});
+         .remedy = "rely on the bytes, which are as stored: codes of an unknown packing are not "
+                   "counted as parameters"});
   }
 
   void claimed_but_plain() {

@@ -168,8 +168,9 @@ TEST(Consistency, NotesUnknownMethodsAndPatterns) {
               ElementsAre(finding(kMismatch, Severity::kNote, "not understood")));
   config = int4();
   config.method = "hqq";
-  EXPECT_THAT(findings_of(tensors, &config),
-              ElementsAre(finding("UNKNOWN_QUANTIZATION", Severity::kWarning, "\"hqq\"")));
+  const auto unknown = findings_of(tensors, &config);
+  ASSERT_THAT(unknown, ElementsAre(finding("UNKNOWN_QUANTIZATION", Severity::kWarning, "\"hqq\"")));
+  EXPECT_THAT(unknown[0].remedy, HasSubstr("not counted as parameters"));
 }
 
 TEST(Consistency, SaysWhatTensorsShowInTheWordsOfAConfiguration) {
