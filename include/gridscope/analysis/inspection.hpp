@@ -28,7 +28,8 @@ struct InspectionRow {
   std::uint64_t bytes = 0;
   double share = 0.0;            // of all tensor bytes, 0 to 1
   std::uint64_t parameters = 0;  // logical: packed weights counted, scales and their like not
-  double bits_per_weight = 0.0;  // 8 * bytes / parameters; 0 when there are no parameters
+  // 8 * bytes / parameters; 0 when there are no parameters, or codes of an unknown packing
+  double bits_per_weight = 0.0;
   std::map<std::string, std::uint64_t> dtypes;  // type -> tensors
   std::string stored_as;                        // "BF16", "int4 g32, BF16 scales"
 
