@@ -1,0 +1,80 @@
+#pragma once
+
+// What a grid check will do, decided before anything but headers is read: which pairs, in which
+// order, in which part, at what cost.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gridscope/core/result.hpp"
+#include "gridscope/model/checkpoint.hpp"
+#include "gridscope/model/weight_matching.hpp"
+#include "gridscope/model/weights.hpp"
+
+namespace gridscope::analysis {
+
+struct GridSelection {
+  std::vector<std::string> globs = {};  // of build or source names, any may match; empty: all
+  // Pairs of quantized weights that are taken, spread over layers and roles by a fixed hash.
+  std::optional<std::uint64_t> sample_count = {};
+  std::optional<double> sample_fraction = {};
+};
+
+// Part `index` of `count`, from 1.
+struct Shard {
+  std::uint64_t index = 1;
+  std::uint64_t count = 1;
+};
+
+// One pair of weights of one build: the unit of work, of resuming and of sharing out.
+struct GridItem {
+  enum class Kind : std::uint8_t { kQuantized, kPlain };
+  std::uint32_t build = 0;
+  Kind kind = Kind::kQuantized;
+  std::uint32_t pair = 0;  // into Matching::quantized or Matching::plain
+};
+
+struct GridSide {
+  const model::Checkpoint* checkpoint = nullptr;
+  std::string reference = {};  // as the user wrote it
+  std::vector<model::Weight> weights = {};
+};
+
+struct GridBuildSide {
+  GridSide side;
+  model::Matching matching;
+};
+
+struct GridPlan {
+  GridSide source;
+  std::vector<GridBuildSide> builds;
+  std::vector<GridItem> items;  // in the order of the report
+  std::string selection = {};
+  // Of everything that the results depend on: references, commits or sizes, selection, items. Two
+  // runs with the same one may be put together.
+  std::string fingerprint;
+};
+
+struct GridCost {
+  std::uint64_t tensors = 0;  // pairs
+  std::uint64_t weights = 0;
+  std::uint64_t bytes = 0;     // source and build
+  std::uint64_t requests = 0;  // tiles
+};
+
+// The checkpoints must outlive the plan. Errors: kInvalidArgument for a glob or sample that selects
+// nothing; those of match_weights.
+[[nodiscard]] Result<GridPlan> plan_grid_check(GridSide source, std::vector<GridSide> builds,
+                                               const GridSelection& selection);
+
+// Whether an item belongs to the shard: items are dealt out so that every shard reads about as many
+// bytes.
+[[nodiscard]] std::vector<std::uint32_t> items_of(const GridPlan& plan, Shard shard);
+
+[[nodiscard]] Result<GridCost> cost_of(const GridPlan& plan, std::span<const std::uint32_t> items);
+
+}  // namespace gridscope::analysis
