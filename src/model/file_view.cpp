@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/parallel.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/format/container.hpp"
+#include "gridscope/store/file_list.hpp"
 
 namespace gridscope::model {
 namespace {
 
 constexpr std::size_t kProbesAtOnce = 8;
-
-bool looks_like_file(std::string_view path) {
-  static constexpr std::array<std::string_view, 6> kExtensions = {".safetensors", ".gguf", ".json",
-                                                                  ".bin",         ".pt",   ".onnx"};
-  return std::ranges::any_of(kExtensions, [&](auto ending) { return path.ends_with(ending); });
-}
 
 }  // namespace
 
@@ -88,7 +82,8 @@ NamedPlace named_place(const store::Repository& repository) {
   const std::string& named = repository.named_file();
   if (named.empty()) return {};
   const FileView files(repository);
-  const bool is_file = files.can_list() ? files.find(named) != nullptr : looks_like_file(named);
+  const bool is_file =
+      files.can_list() ? files.find(named) != nullptr : store::has_model_ending(named);
   if (is_file) return {.folder = std::string(folder_of(named)), .file = named};
   return {.folder = named.ends_with('/') ? named : named + "/", .file = {}};
 }

@@ -59,6 +59,8 @@ TEST(FileView, TellsAFileFromAFolder) {
   EXPECT_EQ(named_place(folder).file, "");
   EXPECT_EQ(named_place(folder).folder, "sub/");
   EXPECT_EQ(named_place(MemoryRepository(Listing::kNone, "m.gguf")).file, "m.gguf");
+  EXPECT_EQ(named_place(MemoryRepository(Listing::kNone, "sub/m.litertlm")).file, "sub/m.litertlm");
+  EXPECT_EQ(named_place(MemoryRepository(Listing::kNone, "sub")).folder, "sub/");
   EXPECT_EQ(named_place(MemoryRepository(Listing::kNone)).folder, "");
 }
 
