@@ -54,12 +54,12 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// "compressed-tensors pack-quantized"; "gptq_v2", which says the method itself.
+// "compressed-tensors pack-quantized"; "gptq_v2" and "gpt_oss_mxfp4", which say the method too.
 std::string scheme_text(const analysis::QuantizationSummary& quantization) {
   if (quantization.format.empty()) return quantization.method;
   if (quantization.method.empty()) return quantization.format;
   const bool says_method =
-      lower_case(quantization.format).starts_with(lower_case(quantization.method));
+      lower_case(quantization.format).find(lower_case(quantization.method)) != std::string::npos;
   return says_method ? quantization.format : quantization.method + ' ' + quantization.format;
 }
 

@@ -58,6 +58,7 @@ TEST(StorageSummary, PutsEveryKindOfQuantizationIntoWords) {
   EXPECT_EQ(summary({"gguf", "Q4_K", {}, {}, {}, ""}), "gguf Q4_K");
   EXPECT_EQ(summary({"gguf", "MXFP4", 4, 32, {}, ""}), "gguf MXFP4");
   EXPECT_EQ(summary({"gptq", "gptq", 4, 128, {}, ""}), "gptq int4, group 128");
+  EXPECT_EQ(summary({"mxfp4", "gpt_oss_mxfp4", 4, 32, {}, ""}), "gpt_oss_mxfp4 4-bit, group 32");
   EXPECT_EQ(summary({"exl3", "exl3", 4, {}, {}, ""}), "exl3 4-bit");
   EXPECT_EQ(summary({"bitsandbytes", "int8", 8, {}, {}, ""}), "bitsandbytes int8");
   EXPECT_EQ(summary({"modelopt", "MXFP4", 4, 32, {}, ""}), "modelopt MXFP4 4-bit, group 32");
