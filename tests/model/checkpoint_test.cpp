@@ -19,6 +19,7 @@ using test::SafetensorsBuilder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 constexpr std::string_view kInt4Config =
@@ -176,6 +177,28 @@ TEST(Checkpoint, ReadsComponentsApart) {
   EXPECT_THAT(checkpoint.modules.modules[1].tensors, ElementsAre(1));
   EXPECT_EQ(checkpoint.config.source, "model_index.json");
   EXPECT_THAT(checkpoint.config.architectures, ElementsAre("Pipeline"));
+}
+
+TEST(Checkpoint, LearnsAliasesFromMetadata) {
+  MemoryRepository repository;
+  // Values that name no tensor of the model are remarks of other kinds.
+  repository.add("config.json", "{}")
+      .add("model-00001-of-00002.safetensors",
+           SafetensorsBuilder()
+               .metadata("format", "pt")
+               .metadata("lm_head.weight", "model.embed_tokens.weight")
+               .tensor("model.norm.weight", Dtype::kBF16, {2})
+               .build())
+      .add("model-00002-of-00002.safetensors",
+           SafetensorsBuilder()
+               .metadata("format", "pt")
+               .tensor("model.embed_tokens.weight", Dtype::kBF16, {4, 2})
+               .build())
+      .add("model.safetensors.index.json",
+           test::index_json({{"model.norm.weight", "model-00001-of-00002.safetensors"},
+                             {"model.embed_tokens.weight", "model-00002-of-00002.safetensors"}}));
+  EXPECT_THAT(load(repository).aliases,
+              ElementsAre(Pair("lm_head.weight", "model.embed_tokens.weight")));
 }
 
 TEST(Checkpoint, ReadsGgufWithItsOwnConfiguration) {
