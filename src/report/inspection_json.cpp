@@ -8,6 +8,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,27 +47,37 @@ Json quantization_json(const std::optional<QuantizationSummary>& quantization) {
           {"config_source", quantization->config_source}};
 }
 
-// The members that name a row, `names`, and those that every row has.
-Json row_json(Json names, const InspectionRow& row) {
-  names["title"] = row.title;
-  names["tensors"] = row.tensors;
-  names["bytes"] = row.bytes;
-  names["share"] = row.share;
-  names["parameters"] = row.parameters;
-  names["bits_per_weight"] = row.bits_per_weight;
-  names["dtypes"] = row.dtypes;
-  names["stored_as"] = row.stored_as;
-  return names;
-}
+// The members that hold a row's key between them, in the order of its slashes.
+using KeyMembers = std::span<const std::string_view>;
+constexpr std::array<std::string_view, 1> kPartKey = {"part"};
+constexpr std::array<std::string_view, 3> kRoleKey = {"part", "role", "storage"};
+constexpr std::array<std::string_view, 1> kGroupKey = {"key"};
 
 // "transformer_body/attention/scales". A part may be the folder of a component, roles and kinds of
-// storage are words of gridscope: the last two slashes divide the key.
-Json role_names(std::string_view key) {
-  const std::size_t storage = key.rfind('/');
-  const std::size_t role = key.rfind('/', storage - 1);
-  return {{"part", key.substr(0, role)},
-          {"role", key.substr(role + 1, storage - role - 1)},
-          {"storage", key.substr(storage + 1)}};
+// storage are words of gridscope: the last slashes divide the key.
+Json key_json(std::string_view key, KeyMembers names) {
+  Json members;
+  for (const std::string_view name : names) members[name] = "";
+  for (const std::string_view name : names | std::views::drop(1) | std::views::reverse) {
+    const std::size_t slash = key.rfind('/');
+    members[name] = key.substr(slash + 1);
+    key = key.substr(0, slash);
+  }
+  members[names.front()] = key;
+  return members;
+}
+
+Json row_json(const InspectionRow& row, KeyMembers names) {
+  Json json = key_json(row.key, names);
+  json["title"] = row.title;
+  json["tensors"] = row.tensors;
+  json["bytes"] = row.bytes;
+  json["share"] = row.share;
+  json["parameters"] = row.parameters;
+  json["bits_per_weight"] = row.bits_per_weight;
+  json["dtypes"] = row.dtypes;
+  json["stored_as"] = row.stored_as;
+  return json;
 }
 
 Json finding_json(const Finding& finding) {
@@ -98,11 +110,12 @@ Json totals_json(const Inspection& inspection) {
           {"parameters", inspection.parameters}};
 }
 
+Json rows_json(const std::vector<InspectionRow>& rows, KeyMembers names) {
+  return array_json(rows, [&](const InspectionRow& row) { return row_json(row, names); });
+}
+
 Json groups_json(const Inspection& inspection) {
-  return {{"by", group_by_name(inspection.by)},
-          {"rows", array_json(inspection.groups, [](const InspectionRow& row) {
-             return row_json({{"key", row.key}}, row);
-           })}};
+  return {{"by", group_by_name(inspection.by)}, {"rows", rows_json(inspection.groups, kGroupKey)}};
 }
 
 // The members of one JSON object, by name. The first that is missing or of another kind is kept as
@@ -245,8 +258,10 @@ QuantizationSummary read_quantization(const Members& members) {
   return quantization;
 }
 
-InspectionRow read_row(const Members& members, std::string key) {
-  return {.key = std::move(key),
+InspectionRow read_row(const Members& members, KeyMembers names) {
+  std::vector<std::string> key;
+  for (const std::string_view name : names) key.push_back(members.text(name));
+  return {.key = fmt::format("{}", fmt::join(key, "/")),
           .title = members.text("title"),
           .tensors = members.count("tensors"),
           .bytes = members.count("bytes"),
@@ -257,17 +272,9 @@ InspectionRow read_row(const Members& members, std::string key) {
           .stored_as = members.text("stored_as")};
 }
 
-InspectionRow read_part(const Members& members) {
-  return read_row(members, members.text("part"));
-}
-
-InspectionRow read_role(const Members& members) {
-  return read_row(members, fmt::format("{}/{}/{}", members.text("part"), members.text("role"),
-                                       members.text("storage")));
-}
-
-InspectionRow read_group(const Members& members) {
-  return read_row(members, members.text("key"));
+std::vector<InspectionRow> read_rows(const Members& members, std::string_view key,
+                                     KeyMembers names) {
+  return members.objects(key, [&](const Members& row) { return read_row(row, names); });
 }
 
 InspectionTensor read_tensor(const Members& members) {
@@ -329,7 +336,7 @@ void read_groups(const Members& groups, Inspection& inspection) {
   const std::optional<GroupBy> by = analysis::parse_group_by(groups.text("by"));
   if (!by) groups.refuse("by", "a way of grouping");
   inspection.by = by.value_or(GroupBy::kPart);
-  inspection.groups = groups.objects("rows", read_group);
+  inspection.groups = read_rows(groups, "rows", kGroupKey);
 }
 
 void read_reads(const Members& reads, Inspection& inspection) {
@@ -365,12 +372,8 @@ std::string inspection_json(const Inspection& inspection) {
        {{"model_type", inspection.model_type}, {"architectures", inspection.architectures}}},
       {"quantization", quantization_json(inspection.quantization)},
       {"totals", totals_json(inspection)}};
-  root["parts"] = array_json(inspection.parts, [](const InspectionRow& row) {
-    return row_json({{"part", row.key}}, row);
-  });
-  root["roles"] = array_json(inspection.roles, [](const InspectionRow& row) {
-    return row_json(role_names(row.key), row);
-  });
+  root["parts"] = rows_json(inspection.parts, kPartKey);
+  root["roles"] = rows_json(inspection.roles, kRoleKey);
   if (inspection.by != GroupBy::kPart) root["groups"] = groups_json(inspection);
   if (inspection.lists_tensors) root["tensors"] = array_json(inspection.tensors, tensor_json);
   root["findings"] = array_json(inspection.findings, finding_json);
@@ -390,8 +393,8 @@ Result<Inspection> parse_inspection(std::string_view json) {
   Inspection inspection;
   read_model(members, inspection);
   read_totals(members, inspection);
-  inspection.parts = members.objects("parts", read_part);
-  inspection.roles = members.objects("roles", read_role);
+  inspection.parts = read_rows(members, "parts", kPartKey);
+  inspection.roles = read_rows(members, "roles", kRoleKey);
   if (members.has("groups")) read_groups(members.object("groups"), inspection);
   inspection.lists_tensors = members.has("tensors");
   if (inspection.lists_tensors) inspection.tensors = members.objects("tensors", read_tensor);
