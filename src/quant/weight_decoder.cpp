@@ -9,7 +9,7 @@
 
 namespace gridscope::quant {
 
-Result<bool> WeightDecoder::decode_int4(RowRange /*rows*/, const TileBytes& /*bytes*/,
+Result<bool> WeightDecoder::decode_int4(const Tile& /*tile*/, RowRange /*rows*/,
                                         Int4Rows& /*out*/) const {
   return false;
 }

@@ -37,6 +37,13 @@ using TileNeeds = std::array<std::optional<Strips>, kCompanionCount>;
 // The bytes themselves: the pieces of each companion one after the other, without gaps.
 using TileBytes = std::array<std::span<const std::byte>, kCompanionCount>;
 
+// What was read for some rows. Any of its rows can be decoded from it, a few at a time: bytes come in
+// large pieces, decoded rows should fit the caches.
+struct Tile {
+  RowRange rows;
+  TileBytes bytes;
+};
+
 struct WeightLayout {
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
@@ -75,15 +82,15 @@ class WeightDecoder {
   // or blocks. Requires: rows.end() <= layout().rows, rows.count > 0.
   [[nodiscard]] virtual TileNeeds needs(RowRange rows) const = 0;
 
-  // Fills `out` (reusing its memory). Requires: bytes as needs(rows) asked for.
+  // Decodes some rows of a tile into `out`, reusing its memory.
+  // Requires: tile.bytes as needs(tile.rows) asked for; `rows` within tile.rows, at least one.
   // Errors: kCorrupt for codes, scales or zero points that the format rules out, with their place.
-  [[nodiscard]] virtual Status decode(RowRange rows, const TileBytes& bytes,
-                                      RowBlock& out) const = 0;
+  [[nodiscard]] virtual Status decode(const Tile& tile, RowRange rows, RowBlock& out) const = 0;
 
   // The same rows for the fused kernels, or false where the layout does not allow it (another
   // width, groups that are mapped or ragged or no multiple of 16, scales that a float cannot hold,
   // offsets, column factors). Nothing is written unless true. Errors: as decode.
-  [[nodiscard]] virtual Result<bool> decode_int4(RowRange rows, const TileBytes& bytes,
+  [[nodiscard]] virtual Result<bool> decode_int4(const Tile& tile, RowRange rows,
                                                  Int4Rows& out) const;
 };
 
