@@ -12,10 +12,10 @@
 #include <bit>
 #include <cstring>
 
-#include "fields.hpp"
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/http/content_range.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::http {
 namespace {
@@ -49,15 +49,6 @@ Status check_identity(const Headers& headers) {
               fmt::format("answered with Content-Encoding {} although identity was asked for",
                           quote(*encoding)),
               "use another server or proxy, or a downloaded copy");
-}
-
-// An ETag without its quotes and its mark of weakness, which servers add and drop at will.
-std::string_view bare_etag(std::string_view etag) {
-  if (etag.starts_with("W/")) etag.remove_prefix(2);
-  if (etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"')) {
-    etag = etag.substr(1, etag.size() - 2);
-  }
-  return etag;
 }
 
 // Uniform in [0, 1). The time of a failure is random enough to spread retries out.

@@ -4,9 +4,8 @@
 
 #include <optional>
 
-#include "fields.hpp"
 #include "gridscope/core/text.hpp"
-#include "gridscope/http/transport.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::http {
 namespace {

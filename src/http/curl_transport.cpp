@@ -22,8 +22,8 @@
 #include <thread>
 #include <utility>
 
-#include "fields.hpp"
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::http {
 namespace {

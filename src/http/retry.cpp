@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "fields.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::http {
 namespace {

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "fields.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::http {
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, to_lower, to_lower);
-}
 
 void Headers::add(std::string name, std::string value) {
   headers_.push_back({std::move(name), std::move(value)});

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "fields.hpp"
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::http {
 namespace {

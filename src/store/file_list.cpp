@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "gridscope/core/text.hpp"
-#include "header_fields.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -215,7 +215,7 @@ Result<std::vector<FileEntry>> read_file_list(std::string_view text) {
     const auto size = take_until(text, '\t');
     const auto content_id = size ? take_until(text, '\t') : std::nullopt;
     const auto path = content_id ? take_until(text, '\n') : std::nullopt;
-    const auto bytes = path ? parse_digits(*size) : std::nullopt;
+    const auto bytes = path ? http::parse_digits(*size) : std::nullopt;
     if (!bytes || !check_repo_path(*path)) return corrupt();
     files.push_back(
         {.path = std::string(*path), .size = *bytes, .content_id = std::string(*content_id)});

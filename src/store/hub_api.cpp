@@ -7,10 +7,10 @@
 
 #include "gridscope/core/json.hpp"
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/fields.hpp"
 #include "gridscope/store/file_list.hpp"
 #include "gridscope/store/hub_errors.hpp"
 #include "gridscope/store/resolve_chain.hpp"
-#include "header_fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -24,7 +24,7 @@ struct ApiAnswer {
 };
 
 bool is_json(std::string_view body) {
-  body = trim_blanks(body);
+  body = http::trim_blanks(body);
   return body.starts_with('{') || body.starts_with('[');
 }
 
@@ -121,7 +121,7 @@ Result<http::Url> next_page(const RemoteSession& session, const http::Url& page,
 
 std::string next_link(const http::Headers& headers) {
   for (const http::Header& header : headers.all()) {
-    if (!equals_ignoring_case(header.name, "Link")) continue;
+    if (!http::equals_ignoring_case(header.name, "Link")) continue;
     std::string_view rest = header.value;
     while (true) {
       const std::size_t open = rest.find('<');

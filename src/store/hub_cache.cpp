@@ -6,8 +6,8 @@
 
 #include "gridscope/core/json.hpp"
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/fields.hpp"
 #include "gridscope/store/file_list.hpp"
-#include "header_fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -48,8 +48,8 @@ HubCache::HubCache(const fs::path& cache, std::string_view repo_id) {
 std::optional<std::string> HubCache::commit_of(std::string_view revision) const {
   if (folder_.empty()) return std::nullopt;
   const auto text = read_small_file(folder_ / "refs" / revision, kMaxRefBytes);
-  if (!text || !is_commit(trim_blanks(*text))) return std::nullopt;
-  return std::string(trim_blanks(*text));
+  if (!text || !is_commit(http::trim_blanks(*text))) return std::nullopt;
+  return std::string(http::trim_blanks(*text));
 }
 
 std::vector<std::string> HubCache::revisions() const {

@@ -10,8 +10,8 @@
 #include "gridscope/core/json.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/http/client.hpp"
+#include "gridscope/http/fields.hpp"
 #include "gridscope/http/retry.hpp"
-#include "header_fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -47,8 +47,9 @@ std::string message_in_json(const JsonValue& body) {
 // The first line of a text body; of XML only what stands in <Message> or <Code>, since the rest
 // repeats the request; of HTML nothing.
 std::string message_in_text(std::string_view body) {
-  body = trim_blanks(body);
-  if (!body.starts_with('<')) return std::string(trim_blanks(body.substr(0, body.find('\n'))));
+  body = http::trim_blanks(body);
+  const std::string_view line = body.substr(0, body.find('\n'));
+  if (!body.starts_with('<')) return std::string(http::trim_blanks(line));
   for (const std::string_view tag : {"Message", "Code"}) {
     const std::string open = fmt::format("<{}>", tag);
     const std::size_t begin = body.find(open);

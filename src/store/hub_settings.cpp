@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/fields.hpp"
 #include "gridscope/http/url.hpp"
 
 namespace gridscope::store {
@@ -112,9 +113,7 @@ path hub_cache(const Environment& environment, const path& home) {
 // Line ends are removed wherever they stand, blanks at both ends.
 std::string clean_token(std::string token) {
   std::erase_if(token, [](char c) { return c == '\r' || c == '\n'; });
-  const std::size_t first = token.find_first_not_of(" \t");
-  if (first == std::string::npos) return {};
-  return token.substr(first, token.find_last_not_of(" \t") - first + 1);
+  return std::string(http::trim_blanks(token));
 }
 
 // A token file that is missing or cannot be read is no token, as for the Python tools.

@@ -17,11 +17,11 @@
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/parallel.hpp"
 #include "gridscope/core/text.hpp"
+#include "gridscope/http/fields.hpp"
 #include "gridscope/io/coalesce.hpp"
 #include "gridscope/store/hub_errors.hpp"
 #include "gridscope/store/resolve_chain.hpp"
 #include "gridscope/store/signed_url.hpp"
-#include "header_fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -388,7 +388,7 @@ Result<std::optional<RemoteFileSpec>> probe_remote_file(
   spec.prefix.resize(reply.received);
   if (const std::string* etag = reply.head.headers.find("ETag")) {
     spec.etag = *etag;
-    spec.content_id = bare_etag(*etag);
+    spec.content_id = http::bare_etag(*etag);
   }
   spec.validator = validator_of(reply.head.headers, spec.size);
   return spec;

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "gridscope/core/text.hpp"
-#include "header_fields.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -80,11 +80,11 @@ Result<http::Url> RemoteSession::redirect_target(const http::Url& from,
 
 void RemoteSession::note_warnings(const http::ResponseHead& head) {
   for (const http::Header& header : head.headers.all()) {
-    if (!equals_ignoring_case(header.name, "X-HF-Warning")) continue;
+    if (!http::equals_ignoring_case(header.name, "X-HF-Warning")) continue;
     const std::string_view text = header.value;
     const std::size_t topic_end = text.find(';');
     const std::string_view message =
-        topic_end == std::string_view::npos ? text : trim_blanks(text.substr(topic_end + 1));
+        topic_end == std::string_view::npos ? text : http::trim_blanks(text.substr(topic_end + 1));
     warn_once("HUB_WARNING", printable(message, 400), "");
   }
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "gridscope/http/client.hpp"
-#include "header_fields.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -11,11 +11,11 @@ namespace {
 void collect(HopMetadata& metadata, const http::Headers& headers) {
   if (const std::string* commit = headers.find("X-Repo-Commit")) metadata.commit = *commit;
   if (const std::string* size = headers.find("X-Linked-Size")) {
-    metadata.size = parse_digits(trim_blanks(*size));
+    metadata.size = http::parse_digits(http::trim_blanks(*size));
   }
   const std::string* linked = headers.find("X-Linked-ETag");
   const std::string* etag = linked != nullptr ? linked : headers.find("ETag");
-  if (etag != nullptr) metadata.content_id = bare_etag(*etag);
+  if (etag != nullptr) metadata.content_id = http::bare_etag(*etag);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "header_fields.hpp"
+#include "gridscope/http/fields.hpp"
 
 namespace gridscope::store {
 namespace {
@@ -22,16 +22,15 @@ std::optional<std::string_view> query_value(std::string_view query, std::string_
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(pair.size() + 1, query.size()));
     const std::size_t equals = pair.find('=');
-    if (equals != std::string_view::npos && equals_ignoring_case(pair.substr(0, equals), name)) {
-      return pair.substr(equals + 1);
-    }
+    if (equals == std::string_view::npos) continue;
+    if (http::equals_ignoring_case(pair.substr(0, equals), name)) return pair.substr(equals + 1);
   }
   return std::nullopt;
 }
 
 std::optional<seconds> seconds_in(std::optional<std::string_view> text) {
   if (!text) return std::nullopt;
-  const auto number = parse_digits(*text);
+  const auto number = http::parse_digits(*text);
   if (!number || *number > kLatestSeconds) return std::nullopt;
   return seconds(static_cast<std::int64_t>(*number));
 }
@@ -41,7 +40,7 @@ std::optional<system_clock::time_point> parse_amz_date(std::string_view text) {
   constexpr std::size_t kLength = 16;
   if (text.size() != kLength || text[8] != 'T' || text[15] != 'Z') return std::nullopt;
   const auto number = [&](std::size_t at, std::size_t digits) {
-    return parse_digits(text.substr(at, digits));
+    return http::parse_digits(text.substr(at, digits));
   };
   const auto year = number(0, 4);
   const auto month = number(4, 2);

@@ -164,7 +164,7 @@ TEST(Architecture, SeesAWrongInclude) {
   const SourceFile shown{"include/gridscope/io/x.hpp", "#include <zstd.h>\n"};
   const SourceFile foreign{"src/format/x.cpp", "#include <curl/curl.h>\n#include <vector>\n"};
   const SourceFile unknown{"src/format/x.cpp", "#include <boost/any.hpp>\n"};
-  const SourceFile private_header{"src/model/x.cpp", "#include \"http/fields.hpp\"\n"};
+  const SourceFile private_header{"src/model/x.cpp", "#include \"store/listed_repository.hpp\"\n"};
   for (const auto& file : {upward, shown, foreign, unknown, private_header}) {
     EXPECT_EQ(wrong_includes(file).size(), 1U) << file.text;
   }

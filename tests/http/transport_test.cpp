@@ -10,13 +10,6 @@ namespace {
 using ::testing::Eq;
 using ::testing::Pointee;
 
-TEST(EqualsIgnoringCase, ComparesAsciiOnly) {
-  EXPECT_TRUE(equals_ignoring_case("Content-RANGE", "content-range"));
-  EXPECT_TRUE(equals_ignoring_case("", ""));
-  EXPECT_FALSE(equals_ignoring_case("content-range", "content-rang"));
-  EXPECT_FALSE(equals_ignoring_case("[", "{"));  // 0x5B and 0x7B differ by the case bit alone
-}
-
 TEST(Headers, FindsTheFirstOfANameWhateverItsCase) {
   Headers headers = {{"ETag", "\"a\""}, {"Link", "one"}};
   headers.add("link", "two");

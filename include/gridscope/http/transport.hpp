@@ -23,9 +23,6 @@ struct Header {
   std::string value;
 };
 
-// Equal but for the case of ASCII letters, as header names and tokens compare.
-[[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b);
-
 // Response headers in order of arrival; names compare without case.
 class Headers {
  public:
