@@ -24,6 +24,7 @@ class GroupLayout {
  public:
   // Groups of `size` neighbours, the last one perhaps short; `phase_step` is what the start of each
   // row is advanced by against the one before it (blocks over the flattened tensor), modulo size.
+  // Requires: size > 0.
   [[nodiscard]] static GroupLayout regular(std::uint64_t columns, std::uint64_t size,
                                            std::uint64_t phase_step = 0);
   // The columns that `group_of_column` gives the same number, in order of number then column.
@@ -46,6 +47,9 @@ class GroupLayout {
   [[nodiscard]] std::uint64_t group_of(std::uint64_t row, std::uint64_t column) const;
 
  private:
+  // How far into a group the row starts.
+  [[nodiscard]] std::uint64_t phase(std::uint64_t row) const;
+
   std::uint64_t columns_ = 0;
   std::uint64_t size_ = 0;
   std::uint64_t phase_step_ = 0;
