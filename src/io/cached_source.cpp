@@ -72,6 +72,8 @@ class CachedSource final : public ByteSource {
     return {};
   }
 
+  [[nodiscard]] const ByteSource& uncached() const override { return source_->uncached(); }
+
  private:
   [[nodiscard]] bool hit(std::uint64_t offset, std::span<std::byte> into) const {
     if (!cache_.get(key_, offset, into)) return false;

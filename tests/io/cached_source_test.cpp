@@ -75,6 +75,16 @@ class CachedSource : public ::testing::Test {
   std::unique_ptr<ByteSource> source_;
 };
 
+TEST_F(CachedSource, BulkReadsGoPastTheCache) {
+  std::vector<std::byte> once(100);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(source_->uncached().read_at(50, once), IsOk());
+    EXPECT_EQ(once, expected(50, 100));
+  }
+  EXPECT_EQ(below_->single_reads().size(), 2U);
+  EXPECT_EQ(cache_->usage().entries, 0U);
+}
+
 TEST_F(CachedSource, IsTheSourceItStandsFor) {
   EXPECT_EQ(source_->size(), kSize);
   EXPECT_EQ(source_->identity(), (SourceIdentity{.name = "object", .version = "v1"}));

@@ -50,6 +50,9 @@ class ByteSource {
   // Fills every request. A source that pays per round trip merges neighbours and reads in parallel;
   // the plain version reads them one after the other. Requests may come in any order and overlap.
   [[nodiscard]] virtual Status read_many(std::span<const ReadRequest> requests) const;
+
+  // The same file past any cache: for bulk data that one run reads once. Lives as long as this.
+  [[nodiscard]] virtual const ByteSource& uncached() const { return *this; }
 };
 
 // kInvalidArgument unless [offset, offset + length) lies inside `source`.
