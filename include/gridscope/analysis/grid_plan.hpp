@@ -63,7 +63,7 @@ struct GridCost {
   std::uint64_t tensors = 0;  // pairs
   std::uint64_t weights = 0;
   std::uint64_t bytes = 0;     // source and build
-  std::uint64_t requests = 0;  // tiles
+  std::uint64_t requests = 0;  // read operations: one for each tile of each side
 };
 
 // The checkpoints must outlive the plan. Errors: kInvalidArgument for a glob or sample that selects
@@ -71,10 +71,13 @@ struct GridCost {
 [[nodiscard]] Result<GridPlan> plan_grid_check(GridSide source, std::vector<GridSide> builds,
                                                const GridSelection& selection);
 
-// Whether an item belongs to the shard: items are dealt out so that every shard reads about as many
-// bytes.
+// The items of one shard, in order: dealt out so that every shard reads about as many bytes. A
+// shard of more shards than items may have none. Requires: 1 <= shard.index <= shard.count.
 [[nodiscard]] std::vector<std::uint32_t> items_of(const GridPlan& plan, Shard shard);
 
-[[nodiscard]] Result<GridCost> cost_of(const GridPlan& plan, std::span<const std::uint32_t> items);
+// From headers alone: small companions that are read whole (group indices, shapes) are left out.
+[[nodiscard]] GridCost cost_of(const GridPlan& plan, std::span<const std::uint32_t> items);
+
+[[nodiscard]] const model::WeightPair& pair_of(const GridPlan& plan, const GridItem& item);
 
 }  // namespace gridscope::analysis

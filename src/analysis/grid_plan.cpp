@@ -1,0 +1,257 @@
+// The idea: a sample must be the same wherever and however often it is drawn, and must not leave
+// out a layer or a role as long as there is room. So pairs are put into one list per layer and
+// role, each in the order of a hash of the source's name, and dealt out of these lists in turn.
+
+#include "gridscope/analysis/grid_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "gridscope/core/text.hpp"
+#include "gridscope/model/name_pattern.hpp"
+#include "tile_plan.hpp"
+
+namespace gridscope::analysis {
+namespace {
+
+using model::Weight;
+using model::WeightPair;
+
+// FNV-1a, and a finalizer so that names which differ in one digit lie far apart.
+class StableHash {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) {
+      state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    }
+    state_ = (state_ ^ 0xffU) * 0x100000001b3ULL;  // a separator that no UTF-8 text holds
+  }
+  void add(std::uint64_t number) { add(fmt::format("{}", number)); }
+
+  [[nodiscard]] std::uint64_t value() const {
+    std::uint64_t mixed = state_;
+    for (const std::uint64_t factor : {0xff51afd7ed558ccdULL, 0xc4ceb9fe1a85ec53ULL}) {
+      mixed = (mixed ^ (mixed >> 33U)) * factor;
+    }
+    return mixed ^ (mixed >> 33U);
+  }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325ULL;
+};
+
+std::uint64_t hash_of(std::string_view name) {
+  StableHash hash;
+  hash.add(name);
+  return hash.value();
+}
+
+const std::vector<WeightPair>& pairs_of(const model::Matching& matching, GridItem::Kind kind) {
+  return kind == GridItem::Kind::kQuantized ? matching.quantized : matching.plain;
+}
+
+// ---- selection ----------------------------------------------------------------------------------
+
+Result<std::vector<model::NamePattern>> compile(const std::vector<std::string>& globs) {
+  std::vector<model::NamePattern> patterns;
+  for (const std::string& glob : globs) {
+    auto pattern = model::NamePattern::glob(glob);
+    if (!pattern) {
+      return fail(ErrorCode::kInvalidArgument, "--tensor: " + pattern.error().message,
+                  "use *, ? and [...] as a shell does");
+    }
+    patterns.push_back(*std::move(pattern));
+  }
+  return patterns;
+}
+
+bool is_named(const WeightPair& pair, const std::vector<model::NamePattern>& patterns) {
+  return patterns.empty() || std::ranges::any_of(patterns, [&](const auto& pattern) {
+           return pattern.matches(pair.name) || pattern.matches(pair.source_name);
+         });
+}
+
+// How many of `count` pairs a sample takes: at least one where there are any.
+std::uint64_t sample_size(const GridSelection& selection, std::uint64_t count) {
+  if (selection.sample_count) return std::min(*selection.sample_count, count);
+  if (!selection.sample_fraction) return count;
+  const double wanted = std::ceil(*selection.sample_fraction * static_cast<double>(count));
+  return std::min(static_cast<std::uint64_t>(std::max(wanted, 1.0)), count);
+}
+
+using Indices = std::vector<std::uint32_t>;
+
+// The lists to deal from, in an order of their own hash.
+std::vector<Indices> strata_of(const Indices& chosen, const std::vector<WeightPair>& pairs,
+                               const std::vector<Weight>& weights) {
+  std::map<std::tuple<std::uint64_t, std::uint32_t, model::Role>, Indices> strata;
+  for (const std::uint32_t i : chosen) {
+    const model::NameInfo& info = weights[pairs[i].build].info;
+    const std::uint32_t layer = info.layer.value_or(0);
+    const std::uint64_t order = hash_of(fmt::format("{}/{}", layer, model::role_key(info.role)));
+    strata[{order, layer, info.role}].push_back(i);
+  }
+  std::vector<Indices> lists;
+  for (auto& [key, list] : strata) {
+    std::ranges::sort(
+        list, {}, [&](std::uint32_t i) { return std::tuple(hash_of(pairs[i].source_name), i); });
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+Indices sample(const Indices& chosen, std::uint64_t size, const std::vector<WeightPair>& pairs,
+               const std::vector<Weight>& weights) {
+  if (size == chosen.size()) return chosen;
+  const std::vector<Indices> lists = strata_of(chosen, pairs, weights);
+  Indices taken;
+  for (std::size_t round = 0; taken.size() < size; ++round) {
+    for (const Indices& list : lists) {
+      if (round < list.size() && taken.size() < size) taken.push_back(list[round]);
+    }
+  }
+  std::ranges::sort(taken);
+  return taken;
+}
+
+// ---- description --------------------------------------------------------------------------------
+
+std::string describe(const GridSelection& selection) {
+  std::string text;
+  if (!selection.globs.empty()) {
+    std::vector<std::string> quoted;
+    for (const std::string& glob : selection.globs) quoted.push_back(quote(glob));
+    text = fmt::format("weights named {}", fmt::join(quoted, " or "));
+  }
+  const std::string_view link = text.empty() ? "" : ", ";
+  if (selection.sample_count) {
+    text += fmt::format("{}a sample of {} weights of each kind, spread over layers and roles", link,
+                        *selection.sample_count);
+  } else if (selection.sample_fraction) {
+    text += fmt::format("{}a sample of {:g} % of the weights, spread over layers and roles", link,
+                        100.0 * *selection.sample_fraction);
+  }
+  return text;
+}
+
+void add_side(StableHash& hash, const GridSide& side) {
+  hash.add(side.reference);
+  hash.add(side.checkpoint->repository.commit);
+  for (const model::CheckpointFile& file : side.checkpoint->files) {
+    hash.add(file.path);
+    hash.add(file.bytes);
+    if (file.source != nullptr) hash.add(file.source->identity().version);
+  }
+}
+
+std::string fingerprint_of(const GridPlan& plan) {
+  StableHash hash;
+  add_side(hash, plan.source);
+  for (const GridBuildSide& build : plan.builds) add_side(hash, build.side);
+  hash.add(plan.selection);
+  for (const GridItem& item : plan.items) {
+    hash.add(item.build);
+    hash.add(pair_of(plan, item).name);
+    hash.add(pair_of(plan, item).source_name);
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+TilePlan tiles_of(const GridPlan& plan, const GridItem& item) {
+  const WeightPair& pair = pair_of(plan, item);
+  return plan_tiles(plan.source.weights[pair.source],
+                    plan.builds[item.build].side.weights[pair.build], pair);
+}
+
+Status check_selection(const GridSelection& selection) {
+  const bool none = selection.sample_count == 0U;
+  const double fraction = selection.sample_fraction.value_or(1.0);
+  if (!none && fraction > 0.0 && fraction <= 1.0) return {};
+  return fail(ErrorCode::kInvalidArgument, "a sample of no weights, or of more than all",
+              "give a count from 1, or a fraction above 0 and at most 1");
+}
+
+}  // namespace
+
+const WeightPair& pair_of(const GridPlan& plan, const GridItem& item) {
+  return pairs_of(plan.builds[item.build].matching, item.kind)[item.pair];
+}
+
+Result<GridPlan> plan_grid_check(GridSide source, std::vector<GridSide> builds,
+                                 const GridSelection& selection) {
+  GRIDSCOPE_CHECK(check_selection(selection));
+  GRIDSCOPE_TRY(const auto patterns, compile(selection.globs));
+  GridPlan plan{.source = std::move(source), .builds = {}, .items = {}, .fingerprint = {}};
+  plan.selection = describe(selection);
+  for (GridSide& side : builds) {
+    GRIDSCOPE_TRY(auto matching, model::match_weights(*plan.source.checkpoint, plan.source.weights,
+                                                      *side.checkpoint, side.weights));
+    const auto index = static_cast<std::uint32_t>(plan.builds.size());
+    for (const auto kind : {GridItem::Kind::kQuantized, GridItem::Kind::kPlain}) {
+      const std::vector<WeightPair>& pairs = pairs_of(matching, kind);
+      Indices chosen(pairs.size());
+      std::iota(chosen.begin(), chosen.end(), 0U);
+      std::erase_if(chosen, [&](std::uint32_t i) { return !is_named(pairs[i], patterns); });
+      const std::uint64_t size = sample_size(selection, chosen.size());
+      for (const std::uint32_t pair : sample(chosen, size, pairs, side.weights)) {
+        plan.items.push_back({.build = index, .kind = kind, .pair = pair});
+      }
+    }
+    plan.builds.push_back({.side = std::move(side), .matching = std::move(matching)});
+  }
+  if (plan.items.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                plan.selection.empty() ? "source and build have no weight in common"
+                                       : "nothing is left to compare of " + plan.selection,
+                plan.selection.empty() ? "check that the build was made from this source"
+                                       : "see the names with gridscope inspect --tensors");
+  }
+  plan.fingerprint = fingerprint_of(plan);
+  return plan;
+}
+
+std::vector<std::uint32_t> items_of(const GridPlan& plan, Shard shard) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_size;
+  for (std::uint32_t i = 0; i < plan.items.size(); ++i) {
+    const TilePlan tiles = tiles_of(plan, plan.items[i]);
+    by_size.emplace_back(tiles.rows * tiles.bytes_per_row, i);
+  }
+  std::ranges::sort(by_size, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::vector<std::uint64_t> loads(shard.count, 0);
+  std::vector<std::uint32_t> items;
+  for (const auto& [bytes, item] : by_size) {
+    const auto lightest = std::ranges::min_element(loads);
+    *lightest += bytes;
+    if (lightest - loads.begin() + 1 == static_cast<std::ptrdiff_t>(shard.index)) {
+      items.push_back(item);
+    }
+  }
+  std::ranges::sort(items);
+  return items;
+}
+
+GridCost cost_of(const GridPlan& plan, std::span<const std::uint32_t> items) {
+  GridCost cost;
+  for (const std::uint32_t index : items) {
+    const GridItem& item = plan.items[index];
+    const WeightPair& pair = pair_of(plan, item);
+    const TilePlan tiles = tiles_of(plan, item);
+    ++cost.tensors;
+    cost.weights += tiles.rows * pair.columns;
+    cost.bytes += tiles.rows * tiles.bytes_per_row;
+    cost.requests += tiles.tiles() * 2;
+  }
+  return cost;
+}
+
+}  // namespace gridscope::analysis

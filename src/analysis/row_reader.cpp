@@ -1,0 +1,127 @@
+#include "row_reader.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "gridscope/core/text.hpp"
+#include "gridscope/io/byte_source.hpp"
+
+namespace gridscope::analysis {
+namespace {
+
+// Copies row `from` of `block` to the end of `out`.
+void append_row(const quant::RowBlock& block, std::uint64_t from, quant::RowBlock& out) {
+  const auto copy = [from](const auto& all, std::uint64_t width, auto& into) {
+    if (all.empty()) return;
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(from * width);
+    into.insert(into.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+  };
+  copy(block.values, block.columns, out.values);
+  copy(block.levels, block.columns, out.levels);
+  copy(block.scales, block.stride, out.scales);
+  copy(block.zeros, block.stride, out.zeros);
+}
+
+// Whether groups start at other columns from row to row.
+bool groups_shift(const quant::GroupLayout& groups) {
+  return !groups.is_mapped() && groups.positions(0, 0) != groups.positions(1, 0);
+}
+
+void clear_rows(quant::RowBlock& block) {
+  block.values.clear();
+  block.levels.clear();
+  block.scales.clear();
+  block.zeros.clear();
+}
+
+}  // namespace
+
+Result<RowReader> RowReader::open(const model::Checkpoint& checkpoint, const model::Weight& weight,
+                                  const model::RowSelection& rows) {
+  GRIDSCOPE_TRY(auto decoder, model::open_weight(checkpoint, weight));
+  const quant::WeightLayout& layout = decoder->layout();
+  if (layout.rows != weight.rows() || layout.columns != weight.columns()) {
+    return fail(ErrorCode::kCorrupt,
+                "weight " + quote(weight.name) + " decodes to another shape than its header says",
+                "the build is inconsistent: export it again");
+  }
+  RowReader reader(checkpoint, weight, rows, std::move(decoder));
+  if (!reader.is_contiguous() && groups_shift(reader.decoder_->layout().groups)) {
+    return fail(ErrorCode::kUnsupported,
+                "weight " + quote(weight.name) +
+                    " has scale blocks that run over the ends of rows, and rows in another order",
+                "leave the weight out with --tensor");
+  }
+  return reader;
+}
+
+RowReader::RowReader(const model::Checkpoint& checkpoint, const model::Weight& weight,
+                     const model::RowSelection& rows,
+                     std::unique_ptr<const quant::WeightDecoder> decoder)
+    : checkpoint_(&checkpoint), weight_(&weight), rows_(rows), decoder_(std::move(decoder)) {}
+
+bool RowReader::is_contiguous() const {
+  return rows_.stride == 1 && rows_.rotary_head == 0;
+}
+
+quant::RowRange RowReader::covering(quant::RowRange pair_rows) const {
+  std::uint64_t first = pair_rows.first;
+  std::uint64_t last = pair_rows.end() - 1;
+  if (rows_.rotary_head != 0) {
+    first -= first % rows_.rotary_head;
+    last = std::min(last - last % rows_.rotary_head + rows_.rotary_head, rows_.count) - 1;
+  }
+  const std::uint64_t begin = rows_.first + first * rows_.stride;
+  return {.first = begin, .count = (last - first) * rows_.stride + 1};
+}
+
+std::uint64_t RowReader::tile_bytes(quant::RowRange pair_rows) const {
+  std::uint64_t bytes = 0;
+  for (const auto& strips : decoder_->needs(covering(pair_rows))) {
+    if (strips) bytes += strips->bytes();
+  }
+  return bytes;
+}
+
+Result<LoadedTile> RowReader::load(quant::RowRange pair_rows) const {
+  LoadedTile loaded{.tile = {.rows = covering(pair_rows), .bytes = {}}, .buffer = {}};
+  const quant::TileNeeds needs = decoder_->needs(loaded.tile.rows);
+  loaded.buffer.resize(tile_bytes(pair_rows));
+  std::map<std::uint32_t, std::vector<io::ReadRequest>> by_file;
+  std::span<std::byte> rest = loaded.buffer;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    if (!needs.at(i)) continue;
+    const quant::Strips& strips = *needs.at(i);
+    const model::StoredPlace& place = weight_->places.at(i).value();
+    loaded.tile.bytes.at(i) = rest.first(strips.bytes());
+    for (std::uint64_t k = 0; k < strips.count; ++k) {
+      by_file[place.file].push_back({.offset = place.offset + strips.offset + k * strips.stride,
+                                     .into = rest.first(strips.length)});
+      rest = rest.subspan(strips.length);
+    }
+  }
+  for (const auto& [file, requests] : by_file) {
+    GRIDSCOPE_CHECK(checkpoint_->files[file].source->uncached().read_many(requests));
+  }
+  return loaded;
+}
+
+Status RowReader::decode(const quant::Tile& tile, quant::RowRange pair_rows, quant::RowBlock& out,
+                         quant::RowBlock& scratch) const {
+  if (is_contiguous()) return decoder_->decode(tile, covering(pair_rows), out);
+  const quant::RowRange wanted = covering(pair_rows);
+  GRIDSCOPE_CHECK(decoder_->decode(tile, wanted, scratch));
+  clear_rows(out);
+  for (std::uint64_t i = pair_rows.first; i < pair_rows.end(); ++i) {
+    append_row(scratch, rows_.row(i) - wanted.first, out);
+  }
+  out.first_row = pair_rows.first;
+  out.rows = pair_rows.count;
+  out.columns = scratch.columns;
+  out.stride = scratch.stride;
+  return {};
+}
+
+}  // namespace gridscope::analysis

@@ -1,0 +1,60 @@
+#pragma once
+
+// One side of a pair of weights, by the rows of the pair: the bytes of a tile, and its decoded rows
+// in the order in which they correspond to the other side's.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gridscope/core/result.hpp"
+#include "gridscope/model/checkpoint.hpp"
+#include "gridscope/model/weight_matching.hpp"
+#include "gridscope/model/weights.hpp"
+#include "gridscope/quant/weight_decoder.hpp"
+
+namespace gridscope::analysis {
+
+// Bytes of a tile, kept by their owner.
+struct LoadedTile {
+  quant::Tile tile;
+  std::vector<std::byte> buffer;
+};
+
+class RowReader {
+ public:
+  // Opens the weight's decoder. `checkpoint` and `weight` must outlive the reader.
+  // Errors: those of model::open_weight.
+  [[nodiscard]] static Result<RowReader> open(const model::Checkpoint& checkpoint,
+                                              const model::Weight& weight,
+                                              const model::RowSelection& rows);
+
+  [[nodiscard]] const quant::WeightDecoder& decoder() const { return *decoder_; }
+  [[nodiscard]] const model::Weight& weight() const { return *weight_; }
+  // Whether the rows of the pair are neighbours here, in order.
+  [[nodiscard]] bool is_contiguous() const;
+  [[nodiscard]] std::uint64_t first_row() const { return is_contiguous() ? rows_.first : 0; }
+  // The rows of the weight that hold rows [first, first + count) of the pair, and no others when
+  // contiguous.
+  [[nodiscard]] quant::RowRange covering(quant::RowRange pair_rows) const;
+  [[nodiscard]] std::uint64_t tile_bytes(quant::RowRange pair_rows) const;
+
+  // Reads past any cache. Errors: those of the source.
+  [[nodiscard]] Result<LoadedTile> load(quant::RowRange pair_rows) const;
+  // Decodes rows of the pair, from a tile that load() gave for a range that holds them. `scratch`
+  // is working memory. Row i of the pair has number i + first_row() in `out`.
+  [[nodiscard]] Status decode(const quant::Tile& tile, quant::RowRange pair_rows,
+                              quant::RowBlock& out, quant::RowBlock& scratch) const;
+
+ private:
+  RowReader(const model::Checkpoint& checkpoint, const model::Weight& weight,
+            const model::RowSelection& rows, std::unique_ptr<const quant::WeightDecoder> decoder);
+
+  const model::Checkpoint* checkpoint_;
+  const model::Weight* weight_;
+  model::RowSelection rows_;
+  std::unique_ptr<const quant::WeightDecoder> decoder_;
+};
+
+}  // namespace gridscope::analysis
