@@ -78,6 +78,7 @@ class Loader {
       append(config_.findings, std::move(substitute.findings));
     }
     append(checkpoint_.findings, std::move(discovery_.findings));
+    check_projectors(discovery_, FileView(repository_), checkpoint_.findings);
     for (const std::string& path : discovery_.set_aside) {
       const std::string message =
           fmt::format("{} is set aside: another file was taken as the model", printable(path));

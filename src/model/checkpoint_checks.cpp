@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "gridscope/core/text.hpp"
-#include "gridscope/model/file_view.hpp"
+#include "gridscope/model/weight_groups.hpp"
 
 namespace gridscope::model {
 namespace {
@@ -226,6 +226,34 @@ Status check_gguf_split(std::span<const FileHeader> headers, std::vector<Finding
                        fmt::format("{} tensors in all files where split.tensors.count"
                                    " says {}",
                                    tensors, first->tensors));
+}
+
+void check_projectors(const Discovery& discovery, const FileView& files,
+                      std::vector<Finding>& findings) {
+  const WeightSet& model = discovery.sets.front();
+  const bool is_projector = std::ranges::any_of(model.files, is_projector_file);
+  if (model.container != format::Container::kGguf || is_projector) return;
+  std::string_view first;
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  for (const std::string& path : discovery.set_aside) {
+    const store::FileEntry* file = is_projector_file(path) ? files.find(path) : nullptr;
+    if (file == nullptr) continue;
+    if (count++ == 0) first = path;
+    bytes += file->size;
+  }
+  if (count == 0) return;
+  const std::string more = count == 1 ? "" : fmt::format(" and {} more", with_thousands(count - 1));
+  findings.push_back(
+      {.code = "PROJECTOR_SET_ASIDE",
+       .severity = Severity::kNote,
+       .message = fmt::format("{} of {} beside the model: {}{}", count_of(count, "projector file"),
+                              count_of(bytes, "byte"), printable(first), more),
+       .remedy = "name the file to inspect it: the towers and the projector that it holds are not "
+                 "counted here",
+       .tensors = {},
+       .tensor_count = 0,
+       .bytes = bytes});
 }
 
 Status check_containers(std::span<const FileHeader> headers, std::vector<Finding>& findings) {

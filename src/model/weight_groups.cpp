@@ -122,4 +122,8 @@ bool is_weight_file(std::string_view path) {
   return std::ranges::any_of(kExtensions, [&](auto ending) { return name.ends_with(ending); });
 }
 
+bool is_projector_file(std::string_view path) {
+  return path.ends_with(".gguf") && file_name_of(path).find("mmproj") != std::string_view::npos;
+}
+
 }  // namespace gridscope::model

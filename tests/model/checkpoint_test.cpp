@@ -218,6 +218,30 @@ TEST(Checkpoint, ReadsGgufWithItsOwnConfiguration) {
   EXPECT_EQ(checkpoint.modules.modules[1].parameters, 1024U);
 }
 
+TEST(Checkpoint, NotesTheProjectorsBesideAGgufModel) {
+  const auto gguf = [] {
+    return GgufBuilder()
+        .key("general.architecture", std::string("llama"))
+        .tensor("token_embd.weight", Dtype::kQ4_0, {32, 4})
+        .build();
+  };
+  MemoryRepository repository;
+  repository.add("m-Q4_0.gguf", gguf()).add("mmproj-F16.gguf", "123");
+  Checkpoint checkpoint = load(repository);
+  EXPECT_THAT(codes(checkpoint), ElementsAre("PROJECTOR_SET_ASIDE"));
+  EXPECT_EQ(checkpoint.findings[0].severity, Severity::kNote);
+  EXPECT_EQ(checkpoint.findings[0].message,
+            "1 projector file of 3 bytes beside the model: mmproj-F16.gguf");
+  EXPECT_EQ(checkpoint.findings[0].bytes, 3U);
+  repository.add("mmproj-F32.gguf", "4567");
+  checkpoint = load(repository);
+  EXPECT_THAT(checkpoint.findings[0].message, HasSubstr("mmproj-F16.gguf and 1 more"));
+  EXPECT_EQ(checkpoint.findings[0].bytes, 7U);
+  MemoryRepository projector(Listing::kGiven, "mmproj-F32.gguf");
+  projector.add("mmproj-F16.gguf", "123").add("mmproj-F32.gguf", gguf());
+  EXPECT_THAT(codes(load(projector)), IsEmpty());
+}
+
 TEST(Checkpoint, IsEmptyForAContainerThatIsOnlyRecognised) {
   MemoryRepository repository;
   repository.add("m.litertlm", "LITERTLM" + std::string(64, '\0'));

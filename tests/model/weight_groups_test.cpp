@@ -65,5 +65,12 @@ TEST(WeightGroups, KnowsWeightsByTheirName) {
   EXPECT_FALSE(is_weight_file("config.json"));
 }
 
+TEST(WeightGroups, TellsProjectorsByName) {
+  EXPECT_TRUE(is_projector_file("mmproj-model-f16.gguf"));
+  EXPECT_TRUE(is_projector_file("d/gemma-mmproj.gguf"));
+  EXPECT_FALSE(is_projector_file("mmproj/model-f16.gguf"));
+  EXPECT_FALSE(is_projector_file("mmproj.safetensors"));
+}
+
 }  // namespace
 }  // namespace gridscope::model

@@ -74,7 +74,7 @@ struct LoadOptions {
 // A tensor that several files hold is kept once. Findings: CONFIG_MISSING, INDEX_PHANTOM_TENSOR,
 // INDEX_MISSES_TENSOR, INDEX_TOTAL_SIZE, INDEX_STALE, INDEX_MISSING, SHARD_STRAY, SHARD_MISSING,
 // LFS_POINTER, DUPLICATE_TENSOR, UNSUPPORTED_CONTAINER, COMPANION_MISSING, COMPANION_MISMATCH,
-// CONFIG_TENSOR_MISMATCH, UNKNOWN_QUANTIZATION.
+// CONFIG_TENSOR_MISMATCH, UNKNOWN_QUANTIZATION, PROJECTOR_SET_ASIDE.
 [[nodiscard]] Result<Checkpoint> load_checkpoint(const store::Repository& repository,
                                                  Observer& observer,
                                                  const LoadOptions& options = {});

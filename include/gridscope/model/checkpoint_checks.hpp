@@ -13,6 +13,7 @@
 #include "gridscope/format/tensor_table.hpp"
 #include "gridscope/model/discovery.hpp"
 #include "gridscope/model/file_headers.hpp"
+#include "gridscope/model/file_view.hpp"
 #include "gridscope/model/name_table.hpp"
 
 namespace gridscope::model {
@@ -39,6 +40,10 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
 // Errors: kCorrupt when they contradict each other.
 [[nodiscard]] Status check_gguf_split(std::span<const FileHeader> headers,
                                       std::vector<Finding>& findings);
+
+// PROJECTOR_SET_ASIDE (note): files beside a chosen GGUF model that hold its towers and projector.
+void check_projectors(const Discovery& discovery, const FileView& files,
+                      std::vector<Finding>& findings);
 
 // LFS_POINTER and UNSUPPORTED_CONTAINER, an error each. Errors: kUnsupported when every file is a
 // pointer.

@@ -37,4 +37,7 @@ struct WeightGroup {
 // Whether a file looks like weights in any format, by its name.
 [[nodiscard]] bool is_weight_file(std::string_view path);
 
+// Whether a GGUF file holds, by its name, the towers and projector of a model in another file.
+[[nodiscard]] bool is_projector_file(std::string_view path);
+
 }  // namespace gridscope::model
