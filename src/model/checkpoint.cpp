@@ -222,8 +222,10 @@ class Loader {
     const auto first_module = static_cast<std::uint32_t>(checkpoint_.modules.modules.size());
     std::vector<NameInfo> names;
     names.reserve(merged.tensors.size());
+    const NameContext context{.mtp_from = checkpoint_.config.num_hidden_layers,
+                              .container = checkpoint_.container};
     for (const TensorInfo& tensor : merged.tensors) {
-      names.push_back(classify_name(tensor.name, checkpoint_.config.num_hidden_layers));
+      names.push_back(classify_name(tensor.name, context));
     }
     settle_parts(merged.tensors, names);
     ModuleTable table = detect_modules(merged.tensors, claim);

@@ -59,8 +59,9 @@ constexpr std::array<std::string_view, 28> kVisionNames = {"vision_tower",
                                                            "resampler",
                                                            "vpm",
                                                            "vit"};
-// These mean a tower only at the very front: GGUF, and the projector of InternVL.
-constexpr std::array<std::string_view, 3> kShortVisionNames = {"v", "mm", "mlp1"};
+// These mean a tower only at the very front: the projector of InternVL, and GGUF's own names.
+constexpr std::array<std::string_view, 1> kFrontVisionNames = {"mlp1"};
+constexpr std::array<std::string_view, 2> kGgufVisionNames = {"v", "mm"};
 constexpr std::array<std::string_view, 18> kAudioNames = {"audio_tower",
                                                           "audio_model",
                                                           "audio_encoder",
@@ -199,17 +200,19 @@ bool has_any(Words path, Words names) {
   return std::ranges::any_of(path, [&](std::string_view s) { return is_one_of(s, names); });
 }
 
-std::optional<Part> tower_of(const Reading& name) {
+std::optional<Part> tower_of(const Reading& name, format::Container container) {
   // What names a tower stands in front of the tower's layers; a language model's layers may well
   // hold a projection with such a name.
   const Words front = name.path.first(std::min<std::size_t>(name.layer_list, 4));
   if (front.empty()) return std::nullopt;
-  // GGUF's one-letter towers hold something; a tensor called "a" or "v" is just that.
-  const bool may_be_short = name.path.size() > 1;
-  if (has_any(front, kAudioNames) || (may_be_short && front[0] == "a")) {
+  // A tower holds something; a tensor called "a" or "v" is just that.
+  const bool has_more = name.path.size() > 1;
+  const bool gguf = has_more && container == format::Container::kGguf;
+  if (has_any(front, kAudioNames) || (gguf && front[0] == "a")) {
     return is_one_of("tok_embeddings", front) ? Part::kVocabularyEmbedding : Part::kAudioTower;
   }
-  if (has_any(front, kVisionNames) || (may_be_short && is_one_of(front[0], kShortVisionNames))) {
+  if (has_any(front, kVisionNames) || (has_more && is_one_of(front[0], kFrontVisionNames)) ||
+      (gguf && is_one_of(front[0], kGgufVisionNames))) {
     return front.size() > 1 && front[0] == "mm" && front[1] == "a" ? Part::kAudioTower
                                                                    : Part::kVisionTower;
   }
@@ -241,10 +244,10 @@ bool is_norm(std::string_view leaf) {
          leaf.starts_with("patch_ln") || leaf == "ln" || leaf == "ln1" || leaf == "ln2";
 }
 
-Part part_of(const Reading& name, std::optional<std::uint64_t> mtp_from) {
+Part part_of(const Reading& name, const NameContext& context) {
   if (name.path.empty()) return Part::kOther;
-  if (const auto tower = tower_of(name)) return *tower;
-  if (is_mtp(name, mtp_from)) return Part::kMtp;
+  if (const auto tower = tower_of(name, context.container)) return *tower;
+  if (is_mtp(name, context.mtp_from)) return Part::kMtp;
   if (has_any(name.path, kPerLayerEmbeddings)) return Part::kPerLayerEmbedding;
   if (is_vocabulary(name)) return Part::kVocabularyEmbedding;
   const std::string_view first = name.path[0];
@@ -372,11 +375,11 @@ std::string_view role_title(Role role) {
   return kRoles.at(static_cast<std::size_t>(role)).title;
 }
 
-NameInfo classify_name(std::string_view tensor, std::optional<std::uint64_t> mtp_from) {
+NameInfo classify_name(std::string_view tensor, const NameContext& context) {
   const Path path = module_path(tensor);
   const Reading name = read_path(path.segments());
   NameInfo info;
-  info.part = part_of(name, mtp_from);
+  info.part = part_of(name, context);
   info.role = role_of(name, info.part);
   info.layer = name.layer;
   return info;

@@ -17,9 +17,9 @@ struct Case {
   std::optional<std::uint32_t> layer = {};
 };
 
-void expect_all(const std::vector<Case>& cases, std::optional<std::uint64_t> mtp_from = {}) {
+void expect_all(const std::vector<Case>& cases, const NameContext& context = {}) {
   for (const Case& c : cases) {
-    const NameInfo info = classify_name(c.name, mtp_from);
+    const NameInfo info = classify_name(c.name, context);
     EXPECT_EQ(part_key(info.part), part_key(c.part)) << c.name;
     EXPECT_EQ(role_key(info.role), role_key(c.role)) << c.name;
     EXPECT_EQ(info.layer, c.layer) << c.name;
@@ -85,33 +85,45 @@ TEST(Names, ReadsQwenLlamaMistralAndDeepSeek) {
           {"thinker.audio_tower.layers.0.fc1.weight", kAudio, Role::kMlp, 0},
           {"thinker.model.layers.0.mlp.up_proj.weight", kBody, Role::kMlp, 0},
       },
-      61);
+      {.mtp_from = 61});
 }
 
 TEST(Names, ReadsGguf) {
+  expect_all(
+      {
+          {"token_embd.weight", kVocabulary, Role::kEmbedTokens},
+          {"output.weight", kVocabulary, Role::kLmHead},
+          {"output_norm.weight", kBody, Role::kNorm},
+          {"per_layer_token_embd.weight", Part::kPerLayerEmbedding, Role::kPerLayerEmbedding},
+          {"per_layer_model_proj.weight", kBody, Role::kOther},
+          {"blk.5.attn_q.weight", kBody, Role::kAttention, 5},
+          {"blk.5.attn_norm.weight", kBody, Role::kNorm, 5},
+          {"blk.5.ffn_down.weight", kBody, Role::kMlp, 5},
+          {"blk.5.ffn_up_exps.weight", kBody, Role::kRoutedExperts, 5},
+          {"blk.5.ffn_up_shexp.weight", kBody, Role::kSharedExperts, 5},
+          {"blk.5.ffn_gate_inp.weight", kBody, Role::kRouter, 5},
+          {"blk.5.nextn.eh_proj.weight", Part::kMtp, Role::kOther, 5},
+          {"rope_freqs.weight", kBody, Role::kPositionEmbedding},
+          {"v.blk.2.attn_out.weight", kVision, Role::kAttention, 2},
+          {"mm.0.weight", kVision, Role::kProjector},
+          {"a.blk.2.ffn_up.weight", kAudio, Role::kMlp, 2},
+          {"mm.a.mlp.1.weight", kAudio, Role::kProjector},
+          {"v.class_embd", kVision, Role::kOther},
+          {"v", Part::kOther, Role::kOther},
+          {"a", Part::kOther, Role::kOther},
+          {"v.weight", Part::kOther, Role::kOther},
+          {"a.bias", Part::kOther, Role::kOther},
+      },
+      {.container = format::Container::kGguf});
+}
+
+TEST(Names, KeepsGgufsShortNamesToGguf) {
   expect_all({
-      {"token_embd.weight", kVocabulary, Role::kEmbedTokens},
-      {"output.weight", kVocabulary, Role::kLmHead},
-      {"output_norm.weight", kBody, Role::kNorm},
-      {"per_layer_token_embd.weight", Part::kPerLayerEmbedding, Role::kPerLayerEmbedding},
-      {"per_layer_model_proj.weight", kBody, Role::kOther},
-      {"blk.5.attn_q.weight", kBody, Role::kAttention, 5},
-      {"blk.5.attn_norm.weight", kBody, Role::kNorm, 5},
-      {"blk.5.ffn_down.weight", kBody, Role::kMlp, 5},
-      {"blk.5.ffn_up_exps.weight", kBody, Role::kRoutedExperts, 5},
-      {"blk.5.ffn_up_shexp.weight", kBody, Role::kSharedExperts, 5},
-      {"blk.5.ffn_gate_inp.weight", kBody, Role::kRouter, 5},
-      {"blk.5.nextn.eh_proj.weight", Part::kMtp, Role::kOther, 5},
-      {"rope_freqs.weight", kBody, Role::kPositionEmbedding},
-      {"v.blk.2.attn_out.weight", kVision, Role::kAttention, 2},
-      {"mm.0.weight", kVision, Role::kProjector},
-      {"a.blk.2.ffn_up.weight", kAudio, Role::kMlp, 2},
-      {"mm.a.mlp.1.weight", kAudio, Role::kProjector},
-      {"v.class_embd", kVision, Role::kOther},
-      {"v", Part::kOther, Role::kOther},
-      {"a", Part::kOther, Role::kOther},
-      {"v.weight", Part::kOther, Role::kOther},
-      {"a.bias", Part::kOther, Role::kOther},
+      {"a.foo.weight", Part::kOther, Role::kOther},
+      {"v.head.weight", Part::kOther, Role::kOther},
+      {"mm.0.weight", Part::kOther, Role::kOther},
+      {"a.blk.2.ffn_up.weight", kBody, Role::kMlp, 2},
+      {"mlp1.1.weight", kVision, Role::kProjector},
   });
 }
 

@@ -129,7 +129,7 @@ class PublishedTables : public ::testing::TestWithParam<std::string> {
 Table table_of_parts(const Loaded& loaded) {
   Table parts;
   for (const format::TensorInfo& tensor : loaded.tensors) {
-    const NameInfo name = classify_name(tensor.name, loaded.config.num_hidden_layers);
+    const NameInfo name = classify_name(tensor.name, {.mtp_from = loaded.config.num_hidden_layers});
     Row& row = parts[std::string(part_title(name.part))];
     ++row.tensors;
     row.bytes += tensor.bytes;

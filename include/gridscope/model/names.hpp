@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "gridscope/format/container.hpp"
 #include "gridscope/format/tensor_table.hpp"
 
 namespace gridscope::model {
@@ -50,10 +51,16 @@ struct NameInfo {
   std::optional<std::uint32_t> layer;  // of the decoder, or of the tower
 };
 
-// `mtp_from`: decoder layers with this number or a higher one are MTP layers (num_hidden_layers of
-// models that append them), when known.
-[[nodiscard]] NameInfo classify_name(std::string_view tensor,
-                                     std::optional<std::uint64_t> mtp_from = {});
+// What is known of a model whose names are read.
+struct NameContext {
+  // Decoder layers with this number or a higher one are MTP layers (num_hidden_layers of models
+  // that append them), when known.
+  std::optional<std::uint64_t> mtp_from = {};
+  // Only GGUF calls its towers "a", "v" and "mm".
+  format::Container container = format::Container::kUnknown;
+};
+
+[[nodiscard]] NameInfo classify_name(std::string_view tensor, const NameContext& context = {});
 
 // What only all names together tell: a multi_modal_projector belongs to the audio tower when there
 // is no other vision tensor but an audio tower, and the encoder of a speech model (it starts with
