@@ -47,7 +47,8 @@ Scheme detect_packed(const ModuleView& module) {
 
 // AWQ, GPTQ and Marlin share suffixes; which axis is packed tells them apart. With I inputs, O
 // outputs and b bits: GPTQ [I*b/32, O], AWQ [I, O*b/32], both with scales [groups, O]; AWQ's GEMV
-// [O, I*b/32] with scales [O, groups]; Marlin [I/16, O*b/2].
+// [O, I*b/32] with scales [O, groups, padded]; Marlin [I/16, O*b/2]. A small GEMV module can have
+// as many scales in a row as words and so look like GPTQ's: there the configuration is believed.
 Scheme detect_qweight(const ModuleView& module) {
   const TensorInfo& words = *module.find(Suffix::kQweight);
   const TensorInfo* scales = module.find(Suffix::kScales);
@@ -58,6 +59,8 @@ Scheme detect_qweight(const ModuleView& module) {
   }
   const std::uint64_t outputs = columns_of(*scales);
   const std::uint64_t columns = columns_of(words);
+  const bool says_gemv = module.method == "awq" || claims(module, "gemv");
+  if (says_gemv && rows_of(words) == rows_of(*scales)) return Scheme::kAwqGemv;
   if (columns == outputs) return Scheme::kGptq;
   if (columns != 0 && outputs % columns == 0 && module.has(Suffix::kQzeros) &&
       rows_of(words) != rows_of(*scales)) {

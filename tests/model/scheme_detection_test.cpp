@@ -119,6 +119,23 @@ TEST(SchemeDetection, AsksTheMethodWhereTensorsAreTheSame) {
   EXPECT_EQ(detect_scheme(fixture.view), Scheme::kModelOptFp8);
 }
 
+TEST(SchemeDetection, AsksTheConfigurationWhereShapesFitGemvAndGptq) {
+  // 128 inputs and outputs in groups of 64, as AutoAWQ pads the scales.
+  Fixture fixture({tensor("m.qweight", Dtype::kI32, {128, 16}),
+                   tensor("m.scales", Dtype::kF16, {128, 16}),
+                   tensor("m.qzeros", Dtype::kI32, {128, 2})});
+  EXPECT_EQ(detect_scheme(fixture.view), Scheme::kGptq);
+  fixture.view.method = "awq";
+  EXPECT_EQ(detect_scheme(fixture.view), Scheme::kAwqGemv);
+  fixture.view.method = "gptqmodel";
+  QuantizationConfig::Scheme claim;
+  claim.format = "gptq_v2";
+  fixture.view.claim = &claim;
+  EXPECT_EQ(detect_scheme(fixture.view), Scheme::kGptq);
+  claim.format = "gemv";
+  EXPECT_EQ(detect_scheme(fixture.view), Scheme::kAwqGemv);
+}
+
 TEST(SchemeDetection, NamesWhatIsMissing) {
   const Fixture packed({tensor("m.weight_packed", Dtype::kI32, {8, 4})});
   EXPECT_THAT(missing_companions(detect_scheme(packed.view), packed.view),
