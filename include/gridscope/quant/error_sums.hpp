@@ -1,10 +1,10 @@
 #pragma once
 
 // Build against source, weight by weight, as counters and sums that can be merged. Every sum is in
-// double and in one fixed order, whatever the CPU: a group's weights go to eight lanes by position
-// modulo eight, lane l of a group is added up in order of position, the lanes are added as
-// ((0+4)+(2+6)) + ((1+5)+(3+7)), groups are added in order within the row, rows in order within the
-// tile, tiles in order.
+// double and in one fixed order, whatever the CPU: a group's weights go to eight lanes by their
+// position in the group modulo eight, lane l of a group is added up in order of position, the lanes
+// are added as ((0+4)+(2+6)) + ((1+5)+(3+7)), groups are added in order within the row, rows in
+// order within the tile, tiles in order.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,20 +33,22 @@ struct ErrorSums {
   std::uint64_t groups_identical = 0;  // y == v as numbers, all over the group
   std::uint64_t values_identical = 0;  // y == v as numbers: -0 equals +0
   std::uint64_t moved = 0;             // |e| / |s| > 0.5, in real numbers; s = 0 and e != 0 counts
-  std::uint64_t saturated_low = 0;     // lowest level of the format
+  std::uint64_t saturated_low = 0;     // lowest level of the format; plain weights have none
   std::uint64_t saturated_high = 0;
   std::uint64_t dead_groups = 0;         // build groups with all values zero
   std::uint64_t dead_in_both = 0;        // and the source too
   std::uint64_t source_dead_groups = 0;  // source groups (of the build's layout) all zero
   std::uint64_t zero_points_used = 0;    // groups whose zero point is not the middle
-  std::uint64_t build_non_finite = 0;   // D is NaN or infinite; such weights count above, in no sum
-  std::uint64_t source_non_finite = 0;  // likewise
+  // y is NaN or infinite; likewise v. Such weights are in the counts above but never moved, and in
+  // none of what follows.
+  std::uint64_t build_non_finite = 0;
+  std::uint64_t source_non_finite = 0;
   double abs_error = 0.0;               // sum |e|
   double squared_error = 0.0;           // sum e^2
   double squared_source = 0.0;          // sum v^2
   double squared_build = 0.0;           // sum y^2
   double product = 0.0;                 // sum v y
-  WorstError worst = {};                // of the first of the largest
+  WorstError worst = {};                // of the largest the one in the first row, then column
 
   // Adds what comes after this in order.
   void add(const ErrorSums& later);
@@ -63,11 +65,13 @@ struct SourceRows {
 // Any build, by its decoded rows: block.rows rows against as many of the source. Row numbers in
 // `worst` count from block.first_row.
 // Requires: source.bytes hold block.rows x block.columns numbers; is_plain_float(source.dtype).
+// A weight with no scale (plain) is never moved.
 [[nodiscard]] ErrorSums compare_rows(const WeightLayout& layout, const RowBlock& block,
                                      const SourceRows& source);
 
 // The same sums and counts, bit for bit, for a build of 4-bit codes against BF16, without ever
 // writing the dequantized weights: unpack, scale, round, compare, add up in registers.
+// Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16.
 [[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source);
 
 }  // namespace gridscope::quant
