@@ -65,16 +65,16 @@ struct RowBlock {
   std::uint64_t columns = 0;
   // Exact: one rounding to the type of the source is all that is left to do. Where the format's own
   // arithmetic rounds on the way (a quotient of scales), rounded to double.
-  std::vector<double> values;  // rows x columns
+  std::vector<double> values = {};  // rows x columns
   // Stored codes in the order of their values. Of integer formats the signed level, the zero point
   // not yet subtracted: a code of b bits less 2^(b-1). Empty when plain.
-  std::vector<std::int16_t> levels;  // rows x columns
-  std::uint64_t stride = 0;          // GroupLayout::stride()
+  std::vector<std::int16_t> levels = {};  // rows x columns
+  std::uint64_t stride = 0;               // GroupLayout::stride()
   // The step: what one level is worth; of formats whose levels are not evenly spaced the factor of
   // the code's value. Empty when plain.
-  std::vector<double> scales;  // rows x stride
+  std::vector<double> scales = {};  // rows x stride
   // In levels, so that 0 is symmetric; empty where the format has none.
-  std::vector<std::int16_t> zeros;  // rows x stride
+  std::vector<std::int16_t> zeros = {};  // rows x stride
 
   [[nodiscard]] std::span<const double> row_values(std::uint64_t row) const {
     return std::span(values).subspan(row * columns, columns);
