@@ -1,24 +1,6 @@
 #include "gridscope/cli/settings.hpp"
 
-#include <array>
-#include <utility>
-
 namespace gridscope::cli {
-namespace {
-
-using Limit = std::pair<std::string_view, std::uint64_t format::Limits::*>;
-
-constexpr auto kLimits = std::to_array<Limit>({
-    {"max-header-bytes", &format::Limits::header_bytes},
-    {"max-index-bytes", &format::Limits::index_bytes},
-    {"max-shards", &format::Limits::shards},
-    {"max-tensors", &format::Limits::tensors},
-    {"max-name-bytes", &format::Limits::name_bytes},
-    {"max-json-depth", &format::Limits::json_depth},
-    {"max-rank", &format::Limits::rank},
-});
-
-}  // namespace
 
 app::Settings make_settings(const Arguments& arguments) {
   app::Settings settings;
@@ -28,7 +10,10 @@ app::Settings make_settings(const Arguments& arguments) {
   if (arguments.flag("no-cache")) settings.cache = app::Settings::Cache::kBypass;
   if (arguments.given("cache-dir")) settings.cache_directory = arguments.text("cache-dir");
   settings.cache_bytes = arguments.number("cache-size");
-  for (const auto& [name, limit] : kLimits) settings.limits.*limit = arguments.number(name);
+  // Errors call a limit by the name of its option.
+  for (const auto& [name, limit] : format::kNamedLimits) {
+    settings.limits.*limit = arguments.number(name);
+  }
   return settings;
 }
 

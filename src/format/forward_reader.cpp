@@ -17,10 +17,10 @@ Status ForwardReader::check_room(std::uint64_t count, std::string_view what) con
                 "the file is incomplete or damaged: fetch it again");
   }
   if (position() > limit_ || count > limit_ - position()) {
-    return over_limit(
-        fmt::format("{} at byte {} takes {} bytes; that is past the "
-                    "limit of {} bytes for a header",
-                    what, position(), count, limit_));
+    return over_limit(&Limits::header_bytes,
+                      fmt::format("{} at byte {} takes {} bytes; that is past the "
+                                  "limit of {} bytes for a header",
+                                  what, position(), count, limit_));
   }
   return {};
 }

@@ -108,7 +108,8 @@ class GgufParser {
     GRIDSCOPE_CHECK(read_version());
     GRIDSCOPE_TRY(const std::uint64_t tensors, read_count("tensor count", kMinTensorBytes));
     if (tensors > limits_.tensors) {
-      return over_limit(fmt::format("{} tensors, the limit is {}", tensors, limits_.tensors));
+      return over_limit(&Limits::tensors,
+                        fmt::format("{} tensors, the limit is {}", tensors, limits_.tensors));
     }
     GRIDSCOPE_TRY(const std::uint64_t keys, read_count("key count", kMinKeyBytes));
     for (std::uint64_t i = 0; i < keys; ++i) GRIDSCOPE_CHECK(read_key());
@@ -197,8 +198,10 @@ Result<std::uint64_t> GgufParser::read_length(std::string_view what) {
                    kFetchAgain);
   }
   if (length <= kMaxStringBytes) return length;
-  return over_limit(fmt::format("{} at byte {} is a string of {} bytes, the limit is {}", what,
-                                position, length, kMaxStringBytes));
+  return fail(ErrorCode::kLimit,
+              fmt::format("{} at byte {} is a string of {} bytes, the limit is {}", what, position,
+                          length, kMaxStringBytes),
+              std::string(kConvertAgain));
 }
 
 Result<std::string> GgufParser::read_string(std::string_view what) {
@@ -212,7 +215,8 @@ Status GgufParser::read_key() {
   GRIDSCOPE_TRY(std::string key, read_string("key"));
   if (key.empty()) return corrupt(fmt::format("key at byte {} is empty", position));
   if (key.size() > limits_.name_bytes) {
-    return over_limit(fmt::format("key at byte {} of {} bytes, the limit is {}", position,
+    return over_limit(&Limits::name_bytes,
+                      fmt::format("key at byte {} of {} bytes, the limit is {}", position,
                                   key.size(), limits_.name_bytes));
   }
   GRIDSCOPE_TRY(Value value, read_value("value of key " + quote(key)));
@@ -300,8 +304,10 @@ Result<Value> GgufParser::read_array(const std::string& what) {
         kFetchAgain);
   }
   if (count > kMaxArrayElements) {
-    return over_limit(fmt::format("{} at byte {} is an array of {} elements, the limit is {}", what,
-                                  position, count, kMaxArrayElements));
+    return fail(ErrorCode::kLimit,
+                fmt::format("{} at byte {} is an array of {} elements, the limit is {}", what,
+                            position, count, kMaxArrayElements),
+                std::string(kConvertAgain));
   }
   GRIDSCOPE_CHECK(skip_elements(type, count, what));
   return Value{.type = ValueType::kArray, .text = fmt::format("[{}; {}]", name, count)};
@@ -474,7 +480,8 @@ Status GgufParser::set_split() {
   const std::uint64_t count = split_count_.value_or(0);
   if (count == 0) return {};
   if (count > limits_.shards) {
-    return over_limit(fmt::format("split.count is {}, the limit is {}", count, limits_.shards));
+    return over_limit(&Limits::shards,
+                      fmt::format("split.count is {}, the limit is {}", count, limits_.shards));
   }
   if (count > 1 && (!split_number_ || !split_tensors_)) {
     return corrupt("a split file needs the keys split.no and split.tensors.count");

@@ -148,11 +148,12 @@ class HeaderHandler final : public JsonHandler {
       return {};
     }
     if (name.size() > limits_.name_bytes) {
-      return over_limit(fmt::format("tensor name of {} bytes, the limit is {}: {}", name.size(),
+      return over_limit(&Limits::name_bytes,
+                        fmt::format("tensor name of {} bytes, the limit is {}: {}", name.size(),
                                     limits_.name_bytes, quote(name)));
     }
     if (entries.size() >= limits_.tensors) {
-      return over_limit(fmt::format("more than {} tensors", limits_.tensors));
+      return over_limit(&Limits::tensors, fmt::format("more than {} tensors", limits_.tensors));
     }
     entries.emplace_back().info.name = std::move(name);
     return {};
@@ -182,7 +183,8 @@ class HeaderHandler final : public JsonHandler {
   Status add_dimension(std::uint64_t value) {
     auto& shape = entries.back().info.shape;
     if (shape.size() >= limits_.rank) {
-      return over_limit(fmt::format("{}: more than {} dimensions", subject(), limits_.rank));
+      return over_limit(&Limits::rank,
+                        fmt::format("{}: more than {} dimensions", subject(), limits_.rank));
     }
     shape.push_back(value);
     return {};
@@ -369,10 +371,12 @@ Status place_tensors(std::vector<Entry>&& entries, std::uint64_t file_bytes, Ten
                  kFetchAgain);
 }
 
-// What the JSON reader says, with what to do about it.
+// What the JSON reader says, with what to do about it. The length is checked before: of limits,
+// only that of depth is its own.
 Error explained(Error error) {
   if (error.remedy.empty()) {
-    error.remedy = error.code == ErrorCode::kLimit ? kLimitRemedy : kFetchAgain;
+    error.remedy = error.code == ErrorCode::kLimit ? limit_remedy(&Limits::json_depth)
+                                                   : std::string(kFetchAgain);
   }
   return with_context(std::move(error), "header");
 }
@@ -409,12 +413,12 @@ Result<std::uint64_t> safetensors_header_length(std::span<const std::byte> start
   }
   const auto header_bytes = load_le<std::uint64_t>(start);
   if (header_bytes > limits.header_bytes) {
-    return bad_length(
-        {ErrorCode::kLimit,
-         fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
-                     limits.header_bytes),
-         is_plausible(header_bytes, start) ? std::string(kLimitRemedy) : show_start(start)},
-        start, file_bytes);
+    return bad_length({ErrorCode::kLimit,
+                       fmt::format("header length {} at byte 0, the limit is {}", header_bytes,
+                                   limits.header_bytes),
+                       is_plausible(header_bytes, start) ? limit_remedy(&Limits::header_bytes)
+                                                         : show_start(start)},
+                      start, file_bytes);
   }
   const std::uint64_t rest = file_bytes - kLengthBytes;
   if (header_bytes > rest) {

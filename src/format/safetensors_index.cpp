@@ -133,11 +133,12 @@ class IndexHandler final : public JsonHandler {
 
   Status begin_entry(std::string&& tensor) {
     if (tensor.size() > limits_.name_bytes) {
-      return over_limit(fmt::format("tensor name of {} bytes, the limit is {}: {}", tensor.size(),
+      return over_limit(&Limits::name_bytes,
+                        fmt::format("tensor name of {} bytes, the limit is {}: {}", tensor.size(),
                                     limits_.name_bytes, quote(tensor)));
     }
     if (index.entries.size() >= limits_.tensors) {
-      return over_limit(fmt::format("more than {} tensors", limits_.tensors));
+      return over_limit(&Limits::tensors, fmt::format("more than {} tensors", limits_.tensors));
     }
     index.entries.push_back({.tensor = std::move(tensor)});
     return {};
@@ -162,7 +163,7 @@ class IndexHandler final : public JsonHandler {
                       quote(index.entries.back().tensor), quote(file)));
     }
     if (index.shards.size() >= limits_.shards) {
-      return over_limit(fmt::format("more than {} shards", limits_.shards));
+      return over_limit(&Limits::shards, fmt::format("more than {} shards", limits_.shards));
     }
     index.entries.back().shard = last_shard_ = static_cast<std::uint32_t>(index.shards.size());
     numbers_.emplace(file, last_shard_);
@@ -239,6 +240,10 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
 }  // namespace
 
 Result<ShardIndex> parse_safetensors_index(std::span<const std::byte> text, const Limits& limits) {
+  if (text.size() > limits.index_bytes) {
+    return over_limit(&Limits::index_bytes, fmt::format("index of {} bytes, the limit is {}",
+                                                        text.size(), limits.index_bytes));
+  }
   IndexHandler handler(limits);
   if (Status read = read_json(text, handler,
                               {.max_depth = limits.json_depth, .max_bytes = limits.index_bytes},
@@ -246,7 +251,8 @@ Result<ShardIndex> parse_safetensors_index(std::span<const std::byte> text, cons
       !read) {
     Error error = std::move(read).error();
     if (error.remedy.empty()) {
-      error.remedy = error.code == ErrorCode::kLimit ? kLimitRemedy : kRemedy;
+      error.remedy = error.code == ErrorCode::kLimit ? limit_remedy(&Limits::json_depth)
+                                                     : std::string(kRemedy);
     }
     return tl::make_unexpected(std::move(error));
   }

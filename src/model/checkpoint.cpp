@@ -186,9 +186,9 @@ class Loader {
     const std::span<FileHeader> headers = headers_of(number);
     MergedTensors merged = merge_tables(headers, set, checkpoint_.findings);
     if (checkpoint_.tensors.size() + merged.tensors.size() > options_.limits.tensors) {
-      return fail(ErrorCode::kLimit,
-                  fmt::format("more than {} tensors", with_thousands(options_.limits.tensors)),
-                  "raise the limit on tensors if the model really has that many");
+      return format::over_limit(
+          &format::Limits::tensors,
+          fmt::format("more than {} tensors", with_thousands(options_.limits.tensors)));
     }
     check_index(merged, headers, set, checkpoint_.findings);
     set.index = {};  // half a million names are not needed any more

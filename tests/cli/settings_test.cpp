@@ -73,5 +73,14 @@ TEST(MakeSettings, TakesEveryOption) {
                              .rank = 7});
 }
 
+// What errors advise is an option that there is.
+TEST(MakeSettings, KnowsEveryLimitByItsName) {
+  for (const auto& [name, limit] : format::kNamedLimits) {
+    const std::string option = "--" + std::string(name);
+    const app::Settings made = make_settings(arguments_of({"inspect", "x", option, "9"}));
+    EXPECT_EQ(made.limits.*limit, 9U) << name;
+  }
+}
+
 }  // namespace
 }  // namespace gridscope::cli

@@ -313,6 +313,17 @@ TEST(GgufHeader, LimitsAreHeld) {
               Fails(ErrorCode::kLimit, HasSubstr("limit of 60 bytes")));
 }
 
+TEST(GgufHeader, SaysWhichLimitItPasses) {
+  for (const Limit limit :
+       {&Limits::header_bytes, &Limits::tensors, &Limits::name_bytes, &Limits::shards}) {
+    Limits limits;
+    limits.*limit = 1;
+    const auto header = read(split(0, 3, 40).build(), limits);
+    ASSERT_FALSE(header);
+    EXPECT_EQ(header.error().remedy, limit_remedy(limit));
+  }
+}
+
 TEST(GgufHeader, LongListsAreWalkedOver) {
   std::vector<std::string> tokens;
   for (int i = 0; i < 100'000; ++i) tokens.push_back(fmt::format("token {}", i));

@@ -127,6 +127,18 @@ TEST(SafetensorsIndex, LimitsAreHeld) {
   EXPECT_THAT(parse(text, {.json_depth = 1}), Fails(ErrorCode::kLimit, HasSubstr("nested")));
 }
 
+TEST(SafetensorsIndex, SaysWhichLimitItPasses) {
+  const std::string text = test::index_json({{"one", "a"}, {"two", "b"}});
+  for (const Limit limit : {&Limits::shards, &Limits::tensors, &Limits::name_bytes,
+                            &Limits::index_bytes, &Limits::json_depth}) {
+    Limits limits;
+    limits.*limit = 1;
+    const auto index = parse(text, limits);
+    ASSERT_FALSE(index);
+    EXPECT_EQ(index.error().remedy, limit_remedy(limit));
+  }
+}
+
 MATCHER_P4(IsShard, prefix, number, total, suffix, "") {
   return arg && arg->prefix == prefix && arg->number == number && arg->total == total &&
          arg->suffix == suffix;

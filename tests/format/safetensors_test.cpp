@@ -179,13 +179,26 @@ TEST(SafetensorsHeader, LimitsAreHeldAndCanBeRaised) {
   EXPECT_THAT(limited({.header_bytes = 10}), Fails(ErrorCode::kLimit, HasSubstr("limit is 10")));
 }
 
+TEST(SafetensorsHeader, SaysWhichLimitItPasses) {
+  const std::string header = R"({"nm":{"dtype":"U8","shape":[1,1],"data_offsets":[0,1]},)"
+                             R"("no":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})";
+  for (const Limit limit : {&Limits::header_bytes, &Limits::tensors, &Limits::name_bytes,
+                            &Limits::json_depth, &Limits::rank}) {
+    Limits limits;
+    limits.*limit = 1;
+    const auto table = read_text(header, 2, limits);
+    ASSERT_FALSE(table);
+    EXPECT_EQ(table.error().remedy, limit_remedy(limit));
+  }
+}
+
 TEST(SafetensorsHeader, ANarrowLimitCastsNoDoubtOnTheFile) {
   test::Bytes file = test::to_bytes("12345678{\"a\":");
   store_le<std::uint64_t>(file, 5'000);
   const auto narrow = safetensors_header_length(file, 9'000, {.header_bytes = 10});
   ASSERT_FALSE(narrow);
   EXPECT_EQ(narrow.error().code, ErrorCode::kLimit);
-  EXPECT_EQ(narrow.error().remedy, kLimitRemedy);
+  EXPECT_EQ(narrow.error().remedy, limit_remedy(&Limits::header_bytes));
   file[8] = std::byte{'<'};
   const auto doubtful = safetensors_header_length(file, 9'000, {.header_bytes = 10});
   ASSERT_FALSE(doubtful);

@@ -4,10 +4,10 @@
 // these before anything is allocated for it. All can be raised by the caller; the defaults are what
 // the field's readers accept, so that nothing published is refused.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "gridscope/core/result.hpp"
 
@@ -24,12 +24,27 @@ struct Limits {
   std::uint64_t rank = 16;  // dimensions of one tensor
 };
 
-// What to do about a limit that was passed.
-inline constexpr std::string_view kLimitRemedy =
-    "no known checkpoint needs as much; raise the limit if you trust the file";
+// One of the limits, and what errors call it: a caller whose settings have the same names needs no
+// errors of its own.
+using Limit = std::uint64_t Limits::*;
+struct NamedLimit {
+  std::string_view name;
+  Limit limit;
+};
+inline constexpr auto kNamedLimits = std::to_array<NamedLimit>({
+    {"max-header-bytes", &Limits::header_bytes},
+    {"max-index-bytes", &Limits::index_bytes},
+    {"max-shards", &Limits::shards},
+    {"max-tensors", &Limits::tensors},
+    {"max-name-bytes", &Limits::name_bytes},
+    {"max-json-depth", &Limits::json_depth},
+    {"max-rank", &Limits::rank},
+});
 
-[[nodiscard]] inline tl::unexpected<Error> over_limit(std::string message) {
-  return fail(ErrorCode::kLimit, std::move(message), std::string(kLimitRemedy));
-}
+// What to do about a limit that was passed, naming it.
+[[nodiscard]] std::string limit_remedy(Limit limit);
+
+// kLimit with that remedy.
+[[nodiscard]] tl::unexpected<Error> over_limit(Limit limit, std::string message);
 
 }  // namespace gridscope::format
