@@ -53,7 +53,8 @@ std::string commands() {
 
 std::string shared_options() {
   std::string out = heading("Options");
-  out += paragraph("These stand before or after every command.");
+  out += paragraph(
+      "These stand before or after the command; one that has no effect on it is refused.");
   for (const OptionGroup& group : program().groups) {
     out += fmt::format(".SS \"{}\"\n{}", roff_escape(group.title), options(group.options));
   }

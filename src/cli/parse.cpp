@@ -205,6 +205,21 @@ Status take(const Splitter& words, const OptionSpec& option, Arguments& argument
   return wrong_usage(verb, status.error().message, meant);
 }
 
+// Shared options are known everywhere; one without an effect may stand for a misunderstanding.
+Status refuse_ineffective(const Splitter& words, const VerbSpec& verb) {
+  for (const OptionGroup& group : program().groups) {
+    if (std::ranges::find(verb.groups, group.title, &OptionGroup::title) != verb.groups.end()) {
+      continue;
+    }
+    const auto given = std::ranges::find_if(
+        group.options, [&](const OptionSpec& option) { return !words.values(option).empty(); });
+    if (given != group.options.end()) {
+      return wrong_usage(&verb, fmt::format("--{} has no effect on this command", given->name));
+    }
+  }
+  return {};
+}
+
 // Carries --json over to --format.
 Status apply_meaning(const OptionSpec& option, Arguments& arguments) {
   if (option.means_option.empty() || !arguments.flag(option.name)) return {};
@@ -267,6 +282,7 @@ Result<Command> parse_command_line(std::span<const char* const> words) {
   GRIDSCOPE_CHECK(split);
   GRIDSCOPE_CHECK(refuse_strays(verb, splitter.strays(), words));
   if (verb == nullptr) return wrong_usage(nullptr, "there is no command");
+  GRIDSCOPE_CHECK(refuse_ineffective(splitter, *verb));
   GRIDSCOPE_TRY(Arguments arguments, fill(splitter, *verb));
   return arguments;
 }

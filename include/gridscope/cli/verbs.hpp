@@ -86,7 +86,7 @@ struct VerbSpec {
   std::string_view description;
   std::span<const OptionSpec> positionals;  // all of them required
   std::span<const OptionSpec> options;
-  std::span<const OptionGroup> groups;  // those of the shared options that it heeds
+  std::span<const OptionGroup> groups;  // those of the shared options that it heeds and takes
   std::span<const Example> examples;
   std::span<const Term> exit_codes;
   Result<Answer> (*run)(const Arguments&, const Surroundings&);
@@ -98,7 +98,7 @@ struct ProgramSpec {
   std::string_view summary;
   std::string_view description;
   std::span<const VerbSpec> verbs;
-  std::span<const OptionGroup> groups;  // taken before and after every verb
+  std::span<const OptionGroup> groups;  // taken before and after the verbs that heed them
   std::span<const Term> references;     // the forms of MODEL
   std::span<const Term> environment;
 };
