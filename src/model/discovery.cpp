@@ -185,7 +185,7 @@ class Discoverer {
     for (const std::string& component : components) {
       GRIDSCOPE_TRY(const bool found, add_component(component));
       if (found || !promised.contains(component)) continue;
-      GRIDSCOPE_CHECK(rule_out_refusal(component));
+      GRIDSCOPE_CHECK(rule_out_refusal(usual_files(component)));
       missing.push_back(missing_component(component));
     }
     if (found_.sets.empty()) return false;
@@ -271,9 +271,9 @@ class Discoverer {
   }
 
   // A server may refuse what is there, and probing takes a refusal for absence.
-  [[nodiscard]] Status rule_out_refusal(const std::string& component) const {
+  [[nodiscard]] Status rule_out_refusal(std::span<const std::string> paths) const {
     if (files_.can_list()) return {};
-    for (const std::string& path : usual_files(component)) {
+    for (const std::string& path : paths) {
       auto source = repository_.open(path);
       if (!source && source.error().code == ErrorCode::kPermission) {
         return tl::make_unexpected(std::move(source).error());
@@ -521,6 +521,12 @@ class Discoverer {
   }
 
   [[nodiscard]] Status nothing_found() const {
+    std::vector<std::string> candidates;
+    for (const char* stem : {"model", "diffusion_pytorch_model", "consolidated", "adapter_model"}) {
+      candidates.push_back(fmt::format("{}{}{}", folder_, stem, kWeights));
+      candidates.push_back(fmt::format("{}{}{}", folder_, stem, kIndex));
+    }
+    GRIDSCOPE_CHECK(rule_out_refusal(candidates));
     std::vector<std::string> names;
     for (const store::FileEntry& entry : files_.files()) {
       if (entry.path.starts_with(folder_)) names.push_back(entry.path);

@@ -167,6 +167,15 @@ TEST_P(DiscoveryEitherWay, AddsDenseModulesOfSentenceTransformers) {
   EXPECT_EQ(found.sets[1].component, "2_Dense");
 }
 
+TEST(Discovery, TakesNoRefusedModelForAMissingOne) {
+  for (const char* path : {"model.safetensors", "model.safetensors.index.json",
+                           "diffusion_pytorch_model.safetensors"}) {
+    MemoryRepository repository(Listing::kNone);
+    repository.add("config.json", "{}").forbid(path);
+    EXPECT_THAT(discover(repository), Fails(ErrorCode::kPermission, HasSubstr(path)));
+  }
+}
+
 TEST_P(DiscoveryEitherWay, SaysWhenThereIsNothing) {
   MemoryRepository repository(GetParam());
   repository.add("README.md", "x");
