@@ -15,9 +15,9 @@
 #include <tuple>
 #include <utility>
 
+#include "gridscope/analysis/tile_plan.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/name_pattern.hpp"
-#include "tile_plan.hpp"
 
 namespace gridscope::analysis {
 namespace {

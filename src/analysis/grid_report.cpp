@@ -54,6 +54,7 @@ void SourceGrid::add(const SourceGrid& other) {
   non_finite += other.non_finite;
   add_counts(group_sizes, other.group_sizes);
   add_counts(top_levels, other.top_levels);
+  rule_groups += other.rule_groups;
   rule_accepts += other.rule_accepts;
   rule_accepts_alone += other.rule_accepts_alone;
   rule_misses += other.rule_misses;

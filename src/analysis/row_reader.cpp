@@ -1,4 +1,4 @@
-#include "row_reader.hpp"
+#include "gridscope/analysis/row_reader.hpp"
 
 #include <algorithm>
 #include <cstddef>

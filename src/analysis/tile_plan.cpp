@@ -1,4 +1,4 @@
-#include "tile_plan.hpp"
+#include "gridscope/analysis/tile_plan.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -42,8 +42,9 @@ struct SourceGrid {
   std::uint64_t non_finite = 0;
   std::map<std::uint64_t, std::uint64_t> group_sizes = {};  // found size -> weights on such a grid
   std::map<int, std::uint64_t> top_levels = {};  // level of the largest magnitude -> on-grid groups
-  // The published repack rule as a second opinion.
-  std::uint64_t rule_accepts = 0;        // groups
+  // The published repack rule as a second opinion, on the groups of the first block of each tile.
+  std::uint64_t rule_groups = 0;
+  std::uint64_t rule_accepts = 0;
   std::uint64_t rule_accepts_alone = 0;  // where the exact recovery finds no grid
   std::uint64_t rule_misses = 0;         // on grid by the exact recovery alone
 
@@ -88,12 +89,12 @@ struct TensorSmoothing {
 
 // One pair of weights.
 struct GridTensor {
-  std::string name;
-  std::string source_name;
-  std::vector<std::uint64_t> shape;  // of the part that was compared: [rows, columns]
-  std::string role;
-  std::string format;            // "int4 g32", as the build stores it
-  std::string scale_dtype;       // "" where there is none
+  std::string name = {};
+  std::string source_name = {};
+  std::vector<std::uint64_t> shape = {};  // of the part that was compared: [rows, columns]
+  std::string role = {};
+  std::string format = {};       // "int4 g32", as the build stores it
+  std::string scale_dtype = {};  // "" where there is none
   std::uint64_t group_size = 0;  // 0: groups are not regular
   Verdict verdict = Verdict::kExact;
   GridTotals totals = {};
@@ -107,11 +108,12 @@ struct GridTensor {
 
 // A tensor that the build left unquantized.
 struct PlainTensor {
-  std::string name;
-  std::string source_name;
+  std::string name = {};
+  std::string source_name = {};
   std::uint64_t values = 0;
   std::uint64_t different = 0;  // after one cast to the build's type
-  double max_abs_error = 0.0;
+  double max_abs_error = 0.0;   // infinite where one side is no number
+  std::string fault = {};       // why it could not be read
 
   friend bool operator==(const PlainTensor&, const PlainTensor&) = default;
 };
@@ -137,7 +139,7 @@ struct GridSmoothing {
 };
 
 struct GridBuild {
-  std::string model;
+  std::string model = {};
   std::string commit = {};
   std::string format = {};
   std::string scale_dtype = {};
@@ -155,7 +157,7 @@ struct GridBuild {
 };
 
 struct GridReport {
-  std::string source;
+  std::string source = {};
   std::string source_commit = {};
   SourceGrid source_grid = {};
   std::vector<GridBuild> builds = {};

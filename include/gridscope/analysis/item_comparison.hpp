@@ -1,0 +1,46 @@
+#pragma once
+
+// One item of a grid check while it is under way: a pair of weights, tile by tile. Tiles may be
+// compared in any order and at once; what they gave is put together in order at the end.
+
+#include <cstdint>
+#include <memory>
+#include <semaphore>
+
+#include "gridscope/analysis/grid_check.hpp"
+#include "gridscope/analysis/grid_plan.hpp"
+#include "gridscope/analysis/tile_plan.hpp"
+#include "gridscope/core/result.hpp"
+
+namespace gridscope::analysis {
+
+// How many tiles may be computed at once; reading is not counted.
+using ComputeSlots = std::counting_semaphore<>;
+
+class ItemComparison {
+ public:
+  virtual ~ItemComparison() = default;
+
+  [[nodiscard]] virtual const TilePlan& tiles() const = 0;
+  // Reads a tile of both sides, then compares it while it holds a slot. Thread-safe for different
+  // tiles. Errors: those of reading; kCorrupt for what breaks the build's format.
+  [[nodiscard]] virtual Status compare_tile(std::uint64_t tile, ComputeSlots& slots) = 0;
+  // Once every tile is done. May read again (columns that look smoothed). Errors: as compare_tile.
+  [[nodiscard]] virtual Result<GridItemResult> finish(ComputeSlots& slots) = 0;
+};
+
+// Errors: those of opening the weights; kCorrupt for companions that do not fit each other. The
+// plan must outlive the comparison.
+[[nodiscard]] Result<std::unique_ptr<ItemComparison>> open_comparison(const GridPlan& plan,
+                                                                      const GridItem& item);
+// plain_comparison.cpp and pair_comparison.cpp.
+[[nodiscard]] Result<std::unique_ptr<ItemComparison>> open_plain_comparison(const GridPlan& plan,
+                                                                            const GridItem& item);
+[[nodiscard]] Result<std::unique_ptr<ItemComparison>> open_pair_comparison(const GridPlan& plan,
+                                                                           const GridItem& item);
+
+// The result of an item that cannot be compared because the build breaks its format.
+[[nodiscard]] GridItemResult corrupt_result(const GridPlan& plan, const GridItem& item,
+                                            const Error& error);
+
+}  // namespace gridscope::analysis

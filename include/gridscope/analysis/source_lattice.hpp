@@ -1,0 +1,50 @@
+#pragma once
+
+// The source's own grid over some rows, and how a build's values stand on it.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gridscope/analysis/grid_report.hpp"
+#include "gridscope/core/dtype.hpp"
+#include "gridscope/quant/error_sums.hpp"
+#include "gridscope/quant/grid.hpp"
+#include "gridscope/quant/row_block.hpp"
+
+namespace gridscope::analysis {
+
+// The largest of the usual group sizes with which nearly all groups that are not dead lie on a
+// grid; 0 when there is none. Groups run along rows.
+[[nodiscard]] std::uint64_t find_group_size(const quant::SourceRows& source, std::uint64_t columns);
+
+struct SourceLattice {
+  std::uint64_t columns = 0;
+  std::uint64_t group_size = 0;           // divides columns
+  std::vector<quant::GridFit> fits = {};  // row-major
+
+  [[nodiscard]] std::uint64_t groups_per_row() const { return columns / group_size; }
+};
+
+// Requires: group_size divides columns.
+[[nodiscard]] SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns,
+                                        std::uint64_t group_size);
+
+// Counts the lattice's groups by class. `is_found`: whether the group size was found there, and not
+// taken from the build for want of one.
+enum class GroupSizeFrom : std::uint8_t { kSource, kBuild };
+void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid& grid);
+// The second opinion: the published rule on the same groups.
+void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, SourceGrid& grid);
+
+// Level moves and scale ratios of a build's rows against the lattice of the same rows.
+void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
+                 const quant::GroupLayout& groups, const quant::RowBlock& build,
+                 GridTotals& totals);
+
+// "1" within the interval of steps that the source allows, else the lower edge of the bin, a
+// sixteenth wide, that |build step / source step| falls into: "0.875", ">=4".
+[[nodiscard]] std::string scale_ratio_bin(const quant::GridFit& fit, double build_step);
+
+}  // namespace gridscope::analysis

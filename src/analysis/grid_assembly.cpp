@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "gridscope/analysis/grid_check.hpp"
+#include "gridscope/analysis/inspection.hpp"
+#include "gridscope/analysis/verdict.hpp"
+#include "gridscope/core/text.hpp"
+
+namespace gridscope::analysis {
+namespace {
+
+constexpr std::size_t kNamesInMessage = 3;
+
+// "a, b, c and 4 more".
+std::string some_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesInMessage); ++i) {
+    text += (i == 0 ? "" : ", ") + quote(names[i]);
+  }
+  if (names.size() > kNamesInMessage) {
+    text += fmt::format(" and {} more", with_thousands(names.size() - kNamesInMessage));
+  }
+  return text;
+}
+
+// The value that most weights have.
+template <typename Key>
+Key most_common(const std::map<Key, std::uint64_t>& counts) {
+  const auto most =
+      std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  return most == counts.end() ? Key{} : most->first;
+}
+
+struct Kind {
+  std::string_view code;
+  Severity severity;
+  std::string_view what;  // after the number of weights
+  std::string_view remedy;
+};
+
+constexpr Kind kCorrupt = {"WEIGHT_CORRUPT", Severity::kError,
+                           "cannot be decoded, hold values that are no numbers, or groups that are "
+                           "dead where the source lives",
+                           "make the build again"};
+constexpr Kind kDiffers = {"WEIGHT_DIFFERS", Severity::kError,
+                           "are too far from the source's to be a build of them",
+                           "check that the build was made from this source, and that no tensors "
+                           "were exchanged, transposed or shifted"};
+constexpr Kind kMoved = {"LEVELS_MOVED", Severity::kNote, "stand on other levels than the source",
+                         "repack the source's own levels and scales to keep its grid"};
+constexpr Kind kSmoothed = {"SMOOTHED", Severity::kNote,
+                            "have columns scaled against the source, as AWQ and SmoothQuant do",
+                            "the figures after undoing the scale tell what rounding moved"};
+constexpr Kind kPlainDiffers = {"PLAIN_DIFFERS", Severity::kError,
+                                "left unquantized differ from the source's",
+                                "find out which step of the export edited them"};
+constexpr Kind kNormSmoothed = {"NORM_SMOOTHED", Severity::kNote,
+                                "of norms hold the inverse of a scale that went into the weights "
+                                "after them",
+                                "nothing is wrong with that; rounding of the norms costs little"};
+
+class Assembly {
+ public:
+  Assembly(const GridPlan& plan, const GridResults& results) : plan_(plan), results_(results) {}
+
+  Result<GridReport> run() {
+    report_.source = plan_.source.reference;
+    report_.source_commit = plan_.source.checkpoint->repository.commit;
+    report_.selection = plan_.selection;
+    add_loading(plan_.source);
+    for (const GridBuildSide& build : plan_.builds) add_loading(build.side);
+    for (std::uint32_t b = 0; b < plan_.builds.size(); ++b) report_.builds.push_back(start(b));
+    for (std::uint32_t i = 0; i < plan_.items.size(); ++i) {
+      const auto found = results_.find(i);
+      if (found == results_.end()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the result for {} is missing", quote(pair_of(plan_, plan_.items[i]).name)),
+            "give the parts of all shards");
+      }
+      take(plan_.items[i], found->second);
+    }
+    for (std::uint32_t b = 0; b < plan_.builds.size(); ++b) conclude(b);
+    sort_findings(report_.findings);
+    return std::move(report_);
+  }
+
+ private:
+  GridBuild start(std::uint32_t index) const {
+    const GridBuildSide& side = plan_.builds[index];
+    const model::Matching& matching = side.matching;
+    GridBuild build{.model = side.side.reference,
+                    .commit = side.side.checkpoint->repository.commit};
+    build.coverage.matched = matching.quantized.size() + matching.plain.size();
+    build.coverage.source_only = matching.source_only;
+    build.coverage.build_only = matching.build_only;
+    for (const model::Absence& absence : matching.absent_by_design) {
+      build.coverage.absent_by_design.emplace_back(absence.name, absence.reason);
+    }
+    return build;
+  }
+
+  void take(const GridItem& item, const GridItemResult& result) {
+    GridBuild& build = report_.builds[item.build];
+    ++build.coverage.compared;
+    if (const auto* tensor = std::get_if<GridTensor>(&result)) {
+      take_tensor(item, *tensor, build);
+    } else {
+      const auto& plain = std::get<PlainTensor>(result);
+      ++build.plain_compared;
+      if (plain.different == 0) {
+        ++build.plain_identical;
+      } else {
+        build.different.push_back(plain);
+        different_pairs_[item.build].push_back(item.pair);
+      }
+    }
+  }
+
+  void take_tensor(const GridItem& item, const GridTensor& tensor, GridBuild& build) {
+    const model::WeightPair& pair = pair_of(plan_, item);
+    build.totals.add(tensor.totals);
+    if (tensor.smoothing) add_smoothing(item, *tensor.smoothing, build);
+    const auto rows = std::tuple(pair.source, pair.source_rows.first, pair.source_rows.stride);
+    if (counted_.insert(rows).second) report_.source_grid.add(tensor.source_grid);
+    build.tensors.push_back(tensor);
+  }
+
+  void add_smoothing(const GridItem& item, const TensorSmoothing& found, GridBuild& build) {
+    if (!build.smoothing) {
+      build.smoothing =
+          GridSmoothing{.min_factor = found.min_factor, .max_factor = found.max_factor};
+    }
+    GridSmoothing& all = *build.smoothing;
+    ++all.tensors;
+    all.min_factor = std::min(all.min_factor, found.min_factor);
+    all.max_factor = std::max(all.max_factor, found.max_factor);
+    const auto norm = pair_of(plan_, item).norm;
+    if (found.evidence == TensorSmoothing::Evidence::kNorm && norm) {
+      explained_norms_[item.build].insert(*norm);
+    }
+  }
+
+  void conclude(std::uint32_t index) {
+    GridBuild& build = report_.builds[index];
+    build.verdict = worst_verdict(build.tensors);
+    std::map<std::string, std::uint64_t> formats;
+    std::map<std::string, std::uint64_t> scales;
+    std::map<std::uint64_t, std::uint64_t> sizes;
+    for (const GridTensor& tensor : build.tensors) {
+      const std::uint64_t weights = std::max<std::uint64_t>(tensor.totals.sums.weights, 1);
+      formats[tensor.format] += weights;
+      scales[tensor.scale_dtype] += weights;
+      sizes[tensor.group_size] += weights;
+    }
+    build.format = most_common(formats);
+    build.scale_dtype = most_common(scales);
+    build.group_size = most_common(sizes);
+    if (build.smoothing) sum_up_smoothing(index, build);
+    add_findings(index, build);
+  }
+
+  // Totals as they are with every factor undone, the other weights as they were.
+  void sum_up_smoothing(std::uint32_t index, GridBuild& build) {
+    build.smoothing->norms = explained_norms_[index].size();
+    for (const GridTensor& tensor : build.tensors) {
+      build.smoothing->totals_after.add(tensor.smoothing ? tensor.smoothing->totals_after
+                                                         : tensor.totals);
+    }
+  }
+
+  void add_findings(std::uint32_t index, const GridBuild& build) {
+    std::map<Verdict, std::vector<std::string>> by_verdict;
+    for (const GridTensor& tensor : build.tensors)
+      by_verdict[tensor.verdict].push_back(tensor.name);
+    add(build, kCorrupt, by_verdict[Verdict::kCorrupt]);
+    add(build, kDiffers, by_verdict[Verdict::kDifferentModel]);
+    add(build, kSmoothed, by_verdict[Verdict::kSmoothed]);
+    add(build, kMoved, by_verdict[Verdict::kLevelsMoved]);
+    std::vector<std::string> edited;
+    std::vector<std::string> smoothed;
+    for (std::size_t i = 0; i < build.different.size(); ++i) {
+      const bool explained = explained_norms_[index].contains(different_pairs_[index][i]);
+      (explained ? smoothed : edited).push_back(build.different[i].name);
+    }
+    add(build, kPlainDiffers, edited);
+    add(build, kNormSmoothed, smoothed);
+    const auto& matched = plan_.builds[index].matching.findings;
+    report_.findings.insert(report_.findings.end(), matched.begin(), matched.end());
+  }
+
+  void add(const GridBuild& build, const Kind& kind, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    Finding finding{.code = std::string(kind.code),
+                    .severity = kind.severity,
+                    .message = fmt::format(
+                        "{}: {} tensor{} {}: {}", quote(build.model), with_thousands(names.size()),
+                        names.size() == 1 ? "" : "s", kind.what, some_names(names)),
+                    .remedy = std::string(kind.remedy)};
+    for (const std::string& name : names) finding.add_tensor(name);
+    report_.findings.push_back(std::move(finding));
+  }
+
+  // What reading the headers found, where it may bear on the answer.
+  void add_loading(const GridSide& side) {
+    for (const Finding& found : side.checkpoint->findings) {
+      if (found.severity == Severity::kNote) continue;
+      report_.findings.push_back(found);
+      report_.findings.back().message = quote(side.reference) + ": " + found.message;
+    }
+  }
+
+  const GridPlan& plan_;
+  const GridResults& results_;
+  GridReport report_;
+  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> counted_;  // source rows
+  std::map<std::uint32_t, std::set<std::uint32_t>> explained_norms_;           // by build
+  std::map<std::uint32_t, std::vector<std::uint32_t>> different_pairs_;        // by build
+};
+
+}  // namespace
+
+Result<GridReport> assemble_grid_report(const GridPlan& plan, const GridResults& results) {
+  return Assembly(plan, results).run();
+}
+
+}  // namespace gridscope::analysis

@@ -1,0 +1,33 @@
+#include "gridscope/analysis/item_comparison.hpp"
+
+#include "gridscope/model/modules.hpp"
+
+namespace gridscope::analysis {
+
+Result<std::unique_ptr<ItemComparison>> open_comparison(const GridPlan& plan,
+                                                        const GridItem& item) {
+  return item.kind == GridItem::Kind::kPlain ? open_plain_comparison(plan, item)
+                                             : open_pair_comparison(plan, item);
+}
+
+GridItemResult corrupt_result(const GridPlan& plan, const GridItem& item, const Error& error) {
+  const model::WeightPair& pair = pair_of(plan, item);
+  const GridSide& side = plan.builds[item.build].side;
+  const model::Weight& weight = side.weights[pair.build];
+  if (item.kind == GridItem::Kind::kPlain) {
+    PlainTensor tensor{.name = pair.name, .source_name = pair.source_name};
+    tensor.values = tensor.different = pair.build_rows.count * pair.columns;
+    tensor.fault = error.message;
+    return tensor;
+  }
+  GridTensor tensor{.name = pair.name, .source_name = pair.source_name};
+  tensor.shape = {pair.build_rows.count, pair.columns};
+  tensor.role = model::role_key(weight.info.role);
+  tensor.format = model::describe_storage(side.checkpoint->modules.modules[weight.module],
+                                          side.checkpoint->tensors);
+  tensor.verdict = Verdict::kCorrupt;
+  tensor.fault = error.message;
+  return tensor;
+}
+
+}  // namespace gridscope::analysis

@@ -1,0 +1,341 @@
+// The idea: three readings of one pair. As it is; with the factor undone that the norms before it
+// suggest, in the same pass, because norms are known beforehand; and, when neither explains what a
+// sample of the columns shows, with a factor fitted to the columns, in passes of their own over a
+// weight that is suspicious enough to be worth it.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gridscope/analysis/item_comparison.hpp"
+#include "gridscope/analysis/row_reader.hpp"
+#include "gridscope/analysis/smoothing.hpp"
+#include "gridscope/analysis/source_lattice.hpp"
+#include "gridscope/analysis/verdict.hpp"
+#include "gridscope/core/text.hpp"
+#include "gridscope/model/modules.hpp"
+#include "gridscope/quant/codec.hpp"
+
+namespace gridscope::analysis {
+namespace {
+
+using quant::Companion;
+using quant::Int4Rows;
+using quant::RowBlock;
+using quant::RowRange;
+using quant::SourceRows;
+using quant::Tile;
+
+using Factors = std::vector<double>;
+
+// Columns are looked at for a factor only where so many weights stand elsewhere.
+constexpr double kSuspiciousShare = 0.02;
+
+struct Tiles {
+  LoadedTile source;
+  LoadedTile build;
+};
+
+struct TileResult {
+  GridTotals totals;
+  GridTotals undone;  // with the norms' factor
+  SourceGrid grid;
+  ColumnSums columns;  // of the first block
+};
+
+struct Memory {
+  std::vector<std::byte> source_bytes;
+  RowBlock source;
+  RowBlock build;
+  RowBlock scratch;
+  Int4Rows codes;
+};
+
+// The type that build values are rounded to.
+Dtype source_dtype(const model::Weight& source) {
+  const auto* const codes = source.spec.find(Companion::kCodes);
+  const bool plain = source.spec.scheme == quant::Scheme::kPlain && codes != nullptr;
+  return plain && is_plain_float(codes->dtype) ? codes->dtype : Dtype::kBF16;
+}
+
+// Divides columns by their factors, and steps by the mean factor of their group.
+void undo(const quant::GroupLayout& groups, const Factors& factors, RowBlock& block) {
+  for (std::uint64_t row = 0; row < block.rows; ++row) {
+    const std::uint64_t number = block.first_row + row;
+    for (std::uint64_t k = 0; k < block.columns; ++k) {
+      block.values[row * block.columns + k] /= factors[k];
+    }
+    if (block.scales.empty()) continue;
+    for (std::uint64_t g = 0; g < groups.groups(number); ++g) {
+      const RowRange range = groups.positions(number, g);
+      double sum = 0.0;
+      for (std::uint64_t p = range.first; p < range.end(); ++p) {
+        sum += std::abs(factors[groups.order().empty() ? p : groups.order()[p]]);
+      }
+      if (range.count > 0) {
+        block.scales[row * block.stride + g] *= static_cast<double>(range.count) / sum;
+      }
+    }
+  }
+}
+
+class PairComparison final : public ItemComparison {
+ public:
+  PairComparison(const GridPlan& plan, const GridItem& item, RowReader source, RowReader build)
+      : plan_(plan),
+        item_(item),
+        pair_(pair_of(plan, item)),
+        source_(std::move(source)),
+        build_(std::move(build)),
+        dtype_(source_dtype(source_.weight())),
+        tiles_(plan_tiles(source_.weight(), build_.weight(), pair_)),
+        results_(tiles_.tiles()) {}
+
+  // What has to be known before the first tile: the norms' factor, the source's group size.
+  [[nodiscard]] Status prepare() {
+    GRIDSCOPE_CHECK(read_norms());
+    const RowRange rows{.first = 0, .count = tiles_.block_rows};
+    GRIDSCOPE_TRY(const LoadedTile tile, source_.load(rows));
+    Memory memory;
+    GRIDSCOPE_TRY(const SourceRows source, source_rows(tile.tile, rows, rows, memory));
+    group_size_ = find_group_size(source, pair_.columns);
+    if (group_size_ != 0) return {};
+    from_ = GroupSizeFrom::kBuild;
+    const std::uint64_t size = build_.decoder().layout().groups.size();
+    group_size_ = size != 0 && pair_.columns % size == 0 ? size : pair_.columns;
+    return {};
+  }
+
+  [[nodiscard]] const TilePlan& tiles() const override { return tiles_; }
+
+  [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots) override {
+    const RowRange rows = tiles_.tile(index);
+    GRIDSCOPE_TRY(const Tiles tiles, load(rows));
+    slots.acquire();
+    const Status status = compare(rows, tiles, results_[index]);
+    slots.release();
+    return status;
+  }
+
+  [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& slots) override {
+    GridTensor tensor = describe();
+    GridTotals undone;
+    ColumnSums columns;
+    for (const TileResult& part : results_) {
+      tensor.totals.add(part.totals);
+      undone.add(part.undone);
+      tensor.source_grid.add(part.grid);
+      columns.add(part.columns);
+    }
+    if (norm_factors_ && explains(undone, tensor.totals)) {
+      tensor.smoothing = smoothing(TensorSmoothing::Evidence::kNorm, *norm_factors_, undone);
+    } else if (tensor.totals.moved_share() > kSuspiciousShare && factors_from_columns(columns)) {
+      GRIDSCOPE_TRY(tensor.smoothing, fit_columns(tensor.totals, slots));
+    }
+    tensor.verdict = verdict_of(tensor);
+    return tensor;
+  }
+
+ private:
+  [[nodiscard]] Result<Tiles> load(RowRange rows) const {
+    GRIDSCOPE_TRY(auto source, source_.load(rows));
+    GRIDSCOPE_TRY(auto build, build_.load(rows));
+    return Tiles{.source = std::move(source), .build = std::move(build)};
+  }
+
+  // Both norms, and the factor that they suggest.
+  [[nodiscard]] Status read_norms() {
+    if (!pair_.norm) return {};
+    const GridBuildSide& side = plan_.builds[item_.build];
+    const model::WeightPair& norm = side.matching.plain[*pair_.norm];
+    GRIDSCOPE_TRY(const auto before, numbers_of(plan_.source, norm.source, norm.source_rows));
+    GRIDSCOPE_TRY(auto after, numbers_of(side.side, norm.build, norm.build_rows));
+    for (double& value : after) value -= norm.build_offset;
+    if (before.size() != pair_.columns || after.size() != pair_.columns) return {};
+    norm_factors_ = factors_from_norms(before, after, norm.norm_offset);
+    return {};
+  }
+
+  [[nodiscard]] static Result<std::vector<double>> numbers_of(const GridSide& side,
+                                                              std::uint32_t weight,
+                                                              const model::RowSelection& rows) {
+    GRIDSCOPE_TRY(const RowReader reader,
+                  RowReader::open(*side.checkpoint, side.weights[weight], rows));
+    const RowRange all{.first = 0, .count = rows.count};
+    GRIDSCOPE_TRY(const LoadedTile tile, reader.load(all));
+    RowBlock block;
+    RowBlock scratch;
+    GRIDSCOPE_CHECK(reader.decode(tile.tile, all, block, scratch));
+    return std::move(block.values);
+  }
+
+  // The source's rows as numbers of dtype_: a view of the tile where that is how they lie.
+  [[nodiscard]] Result<SourceRows> source_rows(const Tile& tile, RowRange tile_rows, RowRange rows,
+                                               Memory& memory) const {
+    const quant::WeightSpec& spec = source_.weight().spec;
+    const std::uint64_t row_bytes = pair_.columns * dtype_info(dtype_).block_bits / 8;
+    const bool in_place = spec.scheme == quant::Scheme::kPlain && source_.is_contiguous() &&
+                          spec.order == quant::WeightSpec::Order::kOutputMajor &&
+                          spec.find(Companion::kCodes)->dtype == dtype_;
+    if (in_place) {
+      const auto all = tile.bytes.at(static_cast<std::size_t>(Companion::kCodes));
+      return SourceRows{
+          .dtype = dtype_,
+          .bytes = all.subspan((rows.first - tile_rows.first) * row_bytes, rows.count * row_bytes)};
+    }
+    GRIDSCOPE_CHECK(source_.decode(tile, rows, memory.source, memory.scratch));
+    memory.source_bytes.resize(rows.count * row_bytes);
+    quant::store_numbers(dtype_, memory.source.values, memory.source_bytes);
+    return SourceRows{.dtype = dtype_, .bytes = memory.source_bytes};
+  }
+
+  [[nodiscard]] Status compare(RowRange rows, const Tiles& tiles, TileResult& result) const {
+    Memory memory;
+    for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
+      const RowRange block{.first = first,
+                           .count = std::min(tiles_.block_rows, rows.end() - first)};
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
+      const SourceLattice lattice = fit_lattice(source, pair_.columns, group_size_);
+      count_classes(lattice, from_, result.grid);
+      GRIDSCOPE_CHECK(compare_block(block, tiles.build.tile, source, lattice, memory, result));
+      if (first != rows.first) continue;
+      count_rule(lattice, source, result.grid);
+      result.columns.add_rows(memory.build, doubles(source));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status compare_block(RowRange block, const Tile& build, const SourceRows& source,
+                                     const SourceLattice& lattice, Memory& memory,
+                                     TileResult& result) const {
+    const quant::WeightLayout& layout = build_.decoder().layout();
+    GRIDSCOPE_CHECK(build_.decode(build, block, memory.build, memory.scratch));
+    add(layout, memory.build, source, lattice, result.totals);
+    if (!norm_factors_) return {};
+    RowBlock undone = memory.build;
+    undo(layout.groups, *norm_factors_, undone);
+    add(layout, undone, source, lattice, result.undone);
+    return {};
+  }
+
+  void add(const quant::WeightLayout& layout, const RowBlock& build, const SourceRows& source,
+           const SourceLattice& lattice, GridTotals& totals) const {
+    GridTotals block;
+    block.sums = quant::compare_rows(layout, build, source);
+    if (block.sums.worst.error >= 0.0) block.sums.worst.row -= build_.first_row();
+    count_moves(lattice, source, layout.groups, build, block);
+    totals.add(block);
+  }
+
+  [[nodiscard]] static std::vector<double> doubles(const SourceRows& source) {
+    std::vector<double> values(source.bytes.size() * 8 / dtype_info(source.dtype).block_bits);
+    quant::load_numbers(source.dtype, source.bytes, values);
+    return values;
+  }
+
+  // ---- a factor fitted to the columns -----------------------------------------------------------
+
+  template <typename Use>
+  [[nodiscard]] Status for_each_block(ComputeSlots& slots, const Use& use) const {
+    for (std::uint64_t index = 0; index < tiles_.tiles(); ++index) {
+      const RowRange rows = tiles_.tile(index);
+      GRIDSCOPE_TRY(const Tiles tiles, load(rows));
+      slots.acquire();
+      const Status status = use_blocks(rows, tiles, use);
+      slots.release();
+      GRIDSCOPE_CHECK(status);
+    }
+    return {};
+  }
+
+  template <typename Use>
+  [[nodiscard]] Status use_blocks(RowRange rows, const Tiles& tiles, const Use& use) const {
+    Memory memory;
+    for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
+      const RowRange block{.first = first,
+                           .count = std::min(tiles_.block_rows, rows.end() - first)};
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
+      GRIDSCOPE_CHECK(build_.decode(tiles.build.tile, block, memory.build, memory.scratch));
+      use(memory.build, source);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<std::optional<TensorSmoothing>> fit_columns(const GridTotals& before,
+                                                                   ComputeSlots& slots) const {
+    ColumnSums columns;
+    GRIDSCOPE_CHECK(for_each_block(slots, [&](const RowBlock& build, const SourceRows& source) {
+      columns.add_rows(build, doubles(source));
+    }));
+    const auto factors = factors_from_columns(columns);
+    if (!factors) return std::nullopt;
+    const quant::WeightLayout& layout = build_.decoder().layout();
+    GridTotals after;
+    GRIDSCOPE_CHECK(for_each_block(slots, [&](RowBlock& build, const SourceRows& source) {
+      undo(layout.groups, *factors, build);
+      add(layout, build, source, fit_lattice(source, pair_.columns, group_size_), after);
+    }));
+    if (!explains(after, before)) return std::nullopt;
+    return smoothing(TensorSmoothing::Evidence::kColumns, *factors, after);
+  }
+
+  // Whether a factor is real: without it the build lies clearly nearer to the source.
+  [[nodiscard]] static bool explains(const GridTotals& after, const GridTotals& before) {
+    return after.sums.squared_error < 0.8 * before.sums.squared_error;
+  }
+
+  [[nodiscard]] static TensorSmoothing smoothing(TensorSmoothing::Evidence evidence,
+                                                 const Factors& factors, const GridTotals& after) {
+    const FactorRange range = range_of(factors);
+    return {.evidence = evidence,
+            .min_factor = range.lowest,
+            .max_factor = range.highest,
+            .totals_after = after};
+  }
+
+  [[nodiscard]] GridTensor describe() const {
+    const quant::WeightLayout& layout = build_.decoder().layout();
+    const model::Checkpoint& checkpoint = *plan_.builds[item_.build].side.checkpoint;
+    GridTensor tensor{.name = pair_.name, .source_name = pair_.source_name};
+    tensor.shape = {tiles_.rows, pair_.columns};
+    tensor.role = model::role_key(build_.weight().info.role);
+    tensor.format = model::describe_storage(checkpoint.modules.modules[build_.weight().module],
+                                            checkpoint.tensors);
+    if (layout.scale_dtype) tensor.scale_dtype = dtype_name(*layout.scale_dtype);
+    tensor.group_size = layout.groups.size();
+    tensor.remarks = layout.remarks;
+    return tensor;
+  }
+
+  const GridPlan& plan_;
+  const GridItem item_;
+  const model::WeightPair& pair_;
+  RowReader source_;
+  RowReader build_;
+  Dtype dtype_;
+  TilePlan tiles_;
+  std::optional<Factors> norm_factors_;
+  std::uint64_t group_size_ = 0;
+  GroupSizeFrom from_ = GroupSizeFrom::kSource;
+  std::vector<TileResult> results_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ItemComparison>> open_pair_comparison(const GridPlan& plan,
+                                                             const GridItem& item) {
+  const model::WeightPair& pair = pair_of(plan, item);
+  const GridSide& build_side = plan.builds[item.build].side;
+  GRIDSCOPE_TRY(auto source, RowReader::open(*plan.source.checkpoint,
+                                             plan.source.weights[pair.source], pair.source_rows));
+  GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
+                                            pair.build_rows));
+  auto comparison =
+      std::make_unique<PairComparison>(plan, item, std::move(source), std::move(build));
+  GRIDSCOPE_CHECK(comparison->prepare());
+  return comparison;
+}
+
+}  // namespace gridscope::analysis

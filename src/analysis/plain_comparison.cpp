@@ -1,0 +1,136 @@
+// The idea: a tensor that the build left alone holds the source's numbers, cast once to the build's
+// type. Same type and order: rows are compared as bytes, and only rows that differ are looked at
+// closely. What an exporter adds on purpose (GGUF norms) is added to the source before the cast.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "gridscope/analysis/item_comparison.hpp"
+#include "gridscope/analysis/row_reader.hpp"
+#include "gridscope/quant/codec.hpp"
+
+namespace gridscope::analysis {
+namespace {
+
+using quant::Companion;
+using quant::RowBlock;
+using quant::RowRange;
+
+constexpr auto kCodes = static_cast<std::size_t>(Companion::kCodes);
+
+// The same bits after the cast, which is what doubles with the sign of zero and NaN show.
+bool is_same(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
+class PlainComparison final : public ItemComparison {
+ public:
+  PlainComparison(const GridPlan& plan, const GridItem& item, RowReader source, RowReader build)
+      : pair_(pair_of(plan, item)),
+        source_(std::move(source)),
+        build_(std::move(build)),
+        dtype_(build_.weight().spec.find(Companion::kCodes)->dtype),
+        tiles_(plan_tiles(source_.weight(), build_.weight(), pair_)),
+        results_(tiles_.tiles()) {}
+
+  [[nodiscard]] const TilePlan& tiles() const override { return tiles_; }
+
+  [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots) override {
+    const RowRange rows = tiles_.tile(index);
+    GRIDSCOPE_TRY(const LoadedTile source, source_.load(rows));
+    GRIDSCOPE_TRY(const LoadedTile build, build_.load(rows));
+    slots.acquire();
+    const Status status = compare(rows, source.tile, build.tile, results_[index]);
+    slots.release();
+    return status;
+  }
+
+  [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& /*slots*/) override {
+    PlainTensor whole{.name = pair_.name, .source_name = pair_.source_name};
+    whole.values = tiles_.rows * pair_.columns;
+    for (const Difference& part : results_) {
+      whole.different += part.different;
+      whole.max_abs_error = std::max(whole.max_abs_error, part.max_abs_error);
+    }
+    return whole;
+  }
+
+ private:
+  struct Difference {
+    std::uint64_t different = 0;
+    double max_abs_error = 0.0;
+  };
+  struct Memory {
+    RowBlock source, build, scratch;
+  };
+
+  // Whether bytes can stand for numbers.
+  [[nodiscard]] bool is_same_storage() const {
+    const auto& source = source_.weight().spec;
+    const auto& build = build_.weight().spec;
+    return source.scheme == quant::Scheme::kPlain && build.scheme == quant::Scheme::kPlain &&
+           source.order == build.order && source.order == quant::WeightSpec::Order::kOutputMajor &&
+           source.find(Companion::kCodes)->dtype == dtype_ && source_.is_contiguous() &&
+           build_.is_contiguous() && pair_.build_offset == 0.0;
+  }
+
+  [[nodiscard]] Status compare(RowRange rows, const quant::Tile& source, const quant::Tile& build,
+                               Difference& found) const {
+    const auto before = source.bytes.at(kCodes);
+    const auto after = build.bytes.at(kCodes);
+    if (is_same_storage() && before.size() == after.size() &&
+        std::memcmp(before.data(), after.data(), before.size()) == 0) {
+      return {};
+    }
+    Memory memory;
+    for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
+      const RowRange block{.first = first,
+                           .count = std::min(tiles_.block_rows, rows.end() - first)};
+      GRIDSCOPE_CHECK(source_.decode(source, block, memory.source, memory.scratch));
+      GRIDSCOPE_CHECK(build_.decode(build, block, memory.build, memory.scratch));
+      add_differences(memory.source.values, memory.build.values, found);
+    }
+    return {};
+  }
+
+  void add_differences(std::span<const double> source, std::span<const double> build,
+                       Difference& found) const {
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      const double expected = quant::rounded_to(dtype_, source[i] + pair_.build_offset);
+      if (is_same(expected, build[i])) continue;
+      ++found.different;
+      const double error = std::abs(build[i] - expected);
+      const bool is_number = !std::isnan(error);
+      found.max_abs_error = std::max(found.max_abs_error,
+                                     is_number ? error : std::numeric_limits<double>::infinity());
+    }
+  }
+
+  const model::WeightPair& pair_;
+  RowReader source_;
+  RowReader build_;
+  Dtype dtype_;
+  TilePlan tiles_;
+  std::vector<Difference> results_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ItemComparison>> open_plain_comparison(const GridPlan& plan,
+                                                              const GridItem& item) {
+  const model::WeightPair& pair = pair_of(plan, item);
+  const GridSide& build_side = plan.builds[item.build].side;
+  GRIDSCOPE_TRY(auto source, RowReader::open(*plan.source.checkpoint,
+                                             plan.source.weights[pair.source], pair.source_rows));
+  GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
+                                            pair.build_rows));
+  return std::make_unique<PlainComparison>(plan, item, std::move(source), std::move(build));
+}
+
+}  // namespace gridscope::analysis

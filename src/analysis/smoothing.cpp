@@ -1,0 +1,107 @@
+// The idea: where D = t v + noise down a column, least squares gives t and the residual gives t's
+// standard error. Without smoothing all t agree within their errors; with it they scatter far
+// beyond them. The scatter is judged against the weighted mean, so that a scale common to all
+// columns is no smoothing.
+
+#include "gridscope/analysis/smoothing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xtensor.hpp>
+
+namespace gridscope::analysis {
+namespace {
+
+constexpr std::uint64_t kMinRows = 8;
+// Scatter of the factors against what noise alone would give, as a ratio of variances; and in
+// itself. Noise alone stays near 1 for thousands of columns; AWQ's mildest factors exceed both by
+// far.
+constexpr double kMinExcess = 8.0;
+constexpr double kMinSpread = 0.01;
+// Norms are stored in 8 significant bits: below this two of them differ by rounding alone.
+constexpr double kNormRounding = 0x1p-7;
+
+using Column = xt::xtensor<double, 1>;
+
+Column column(const std::vector<double>& values) {
+  return xt::adapt(values, {values.size()});
+}
+
+void add_to(std::vector<double>& into, const std::vector<double>& more) {
+  if (into.empty()) into.resize(more.size());
+  std::ranges::transform(into, more, into.begin(), std::plus<>());
+}
+
+}  // namespace
+
+void ColumnSums::add_rows(const quant::RowBlock& build, std::span<const double> source) {
+  for (auto* const sums : {&product, &squared_source, &squared_build}) sums->resize(build.columns);
+  for (std::uint64_t row = 0; row < build.rows; ++row) {
+    const auto values = build.row_values(row);
+    const auto originals = source.subspan(row * build.columns, build.columns);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      if (!std::isfinite(values[k]) || !std::isfinite(originals[k])) continue;
+      product[k] += values[k] * originals[k];
+      squared_source[k] += originals[k] * originals[k];
+      squared_build[k] += values[k] * values[k];
+    }
+  }
+  rows += build.rows;
+}
+
+void ColumnSums::add(const ColumnSums& later) {
+  if (later.rows == 0) return;
+  rows += later.rows;
+  add_to(product, later.product);
+  add_to(squared_source, later.squared_source);
+  add_to(squared_build, later.squared_build);
+}
+
+FactorRange range_of(std::span<const double> factors) {
+  const auto [lowest, highest] = std::ranges::minmax(factors);
+  return {.lowest = lowest, .highest = highest};
+}
+
+std::optional<std::vector<double>> factors_from_norms(std::span<const double> source,
+                                                      std::span<const double> build,
+                                                      double offset) {
+  std::vector<double> factors(source.size());
+  bool differ = false;
+  for (std::size_t k = 0; k < source.size(); ++k) {
+    factors[k] = (source[k] + offset) / (build[k] + offset);
+    if (!std::isfinite(factors[k]) || factors[k] == 0.0) return std::nullopt;
+    differ = differ || std::abs(factors[k] - 1.0) > kNormRounding;
+  }
+  if (!differ) return std::nullopt;
+  return factors;
+}
+
+std::optional<std::vector<double>> factors_from_columns(const ColumnSums& sums) {
+  if (sums.rows < kMinRows || sums.product.size() < 2) return std::nullopt;
+  const Column product = column(sums.product);
+  const Column source = column(sums.squared_source);
+  const Column build = column(sums.squared_build);
+  const auto lives = source > 0.0;
+  const Column safe = xt::where(lives, source, 1.0);
+  const Column factor = xt::where(lives, product / safe, 1.0);
+  const auto freedom = static_cast<double>(sums.rows - 1);
+  const Column residual = xt::maximum(build - factor * product, 0.0);
+  // An exact multiple leaves no residual; half a unit of the last place of a bf16 stands for it.
+  const Column variance = residual / (freedom * safe) + factor * factor * (0x1p-18 / freedom);
+  const Column weight = xt::where(lives, 1.0 / variance, 0.0);
+  const double total = xt::sum(weight)();
+  if (!(total > 0.0) || !std::isfinite(total)) return std::nullopt;
+  const double mean = xt::sum(weight * factor)() / total;
+  const double count = xt::sum(xt::cast<double>(lives))();
+  const Column deviation = factor - mean;
+  const double excess = xt::sum(weight * deviation * deviation)() / count;
+  const double spread = std::sqrt(xt::sum(weight * deviation * deviation)() / total);
+  if (excess < kMinExcess || spread < kMinSpread * std::abs(mean)) return std::nullopt;
+  if (xt::any(factor <= 0.0)) return std::nullopt;
+  return std::vector<double>(factor.begin(), factor.end());
+}
+
+}  // namespace gridscope::analysis

@@ -1,0 +1,41 @@
+#include "gridscope/analysis/verdict.hpp"
+
+#include <algorithm>
+
+namespace gridscope::analysis {
+namespace {
+
+bool is_corrupt(const GridTensor& tensor) {
+  const quant::ErrorSums& sums = tensor.totals.sums;
+  return !tensor.fault.empty() || sums.build_non_finite > sums.source_non_finite ||
+         sums.dead_groups > sums.dead_in_both;
+}
+
+bool is_unrelated(const GridTotals& totals) {
+  const auto sqnr = totals.sqnr_db();
+  return sqnr && *sqnr < kDifferentModelSqnrDb;
+}
+
+}  // namespace
+
+Verdict verdict_of(const GridTensor& tensor) {
+  if (is_corrupt(tensor)) return Verdict::kCorrupt;
+  const GridTotals& best = tensor.smoothing ? tensor.smoothing->totals_after : tensor.totals;
+  if (is_unrelated(best)) return Verdict::kDifferentModel;
+  if (tensor.smoothing) return Verdict::kSmoothed;
+  const quant::ErrorSums& sums = tensor.totals.sums;
+  if (sums.moved > 0 || !tensor.totals.level_moves.empty()) return Verdict::kLevelsMoved;
+  return sums.values_identical < sums.weights ? Verdict::kSameGrid : Verdict::kExact;
+}
+
+Verdict worst_verdict(std::span<const GridTensor> tensors) {
+  Verdict worst = Verdict::kExact;
+  for (const GridTensor& tensor : tensors) worst = std::max(worst, tensor.verdict);
+  return worst;
+}
+
+bool meets(Verdict verdict, Verdict required) {
+  return verdict <= required;
+}
+
+}  // namespace gridscope::analysis
