@@ -46,7 +46,7 @@ std::string without_digits(std::string_view name) {
 }
 
 bool is_projector(const WeightGroup& group) {
-  return file_name_of(group.name).find("mmproj") != std::string_view::npos;
+  return is_projector_file(group.name);
 }
 
 // The strings that a JSON object's members hold under `key`, for arrays of objects.
@@ -331,8 +331,12 @@ class Discoverer {
   }
 
   Result<format::ShardIndex> read_index(const std::string& path) {
-    GRIDSCOPE_TRY(const std::string text, read_text(path, limits_.index_bytes));
-    auto index = format::parse_safetensors_index(std::as_bytes(std::span(text)), limits_);
+    auto text = read_text(path, limits_.index_bytes);
+    if (!text && text.error().code == ErrorCode::kLimit) {
+      text.error().remedy = format::limit_remedy(&format::Limits::index_bytes);
+    }
+    if (!text) return tl::make_unexpected(std::move(text).error());
+    auto index = format::parse_safetensors_index(std::as_bytes(std::span(*text)), limits_);
     if (!index) return tl::make_unexpected(with_context(std::move(index).error(), printable(path)));
     return index;
   }

@@ -62,6 +62,14 @@ TEST_P(DiscoveryEitherWay, FollowsTheIndex) {
   EXPECT_THAT(found.sets[0].index.entries, SizeIs(2));
 }
 
+TEST_P(DiscoveryEitherWay, NamesTheLimitThatAnIndexPasses) {
+  MemoryRepository repository(GetParam());
+  repository.add("model.safetensors.index.json", index_of(kTwoShards));
+  const auto found = discover(repository, {.index_bytes = 10});
+  ASSERT_THAT(found, Fails(ErrorCode::kLimit, HasSubstr("index.json")));
+  EXPECT_EQ(found.error().remedy, format::limit_remedy(&format::Limits::index_bytes));
+}
+
 TEST_P(DiscoveryEitherWay, PrefersTheSingleFileToAStaleIndex) {
   MemoryRepository repository(GetParam());
   repository.add("model.safetensors", "x")
