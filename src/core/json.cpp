@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <compare>
 #include <deque>
 #include <functional>
@@ -12,8 +13,14 @@
 
 #include "gridscope/core/text.hpp"
 
+// Headers and indexes are plain strings and whole numbers by the million, which a library's lexer
+// takes byte by byte. The scanner reads those at the speed of memory and leaves the rest to the
+// library: strings with escapes, real numbers, and to say what is wrong with a text.
+
 namespace gridscope {
 namespace {
+
+using Json = nlohmann::json;
 
 // The keys of all open objects, one stack: an inner object ends before its outer one goes on.
 // Whether a key was repeated is found out by sorting when its object ends, which takes no more
@@ -68,73 +75,213 @@ class Positions {
   std::vector<std::size_t> added_before_;
 };
 
-// nlohmann's SAX events, checked and handed on. It calls back with `false` to stop; the reason
-// waits in error_.
-class Adapter final : public nlohmann::json_sax<nlohmann::json> {
+// Why the library refuses a text, in its own words without the "[json.exception...] parse error at
+// line 1, column 2: " in front, with whatever they quote of the text made printable.
+std::string reason(std::string_view what) {
+  if (const auto at = what.find("] "); at != std::string_view::npos) what.remove_prefix(at + 2);
+  if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
+  return printable(what, 160);
+}
+
+// What is wrong with a text that the scanner refused, having come to `stopped`.
+Error syntax_error(std::string_view text, std::size_t stopped, std::uint64_t first_byte,
+                   const Positions& positions) {
+  const auto at = [&](std::size_t bytes_read) {
+    return first_byte + positions.original(bytes_read == 0 ? 0 : bytes_read - 1);
+  };
+  constexpr const char* kMessage = "not valid JSON at byte {}: {}";
+  try {
+    const auto keep_nothing = [](int, Json::parse_event_t, Json&) { return false; };
+    [[maybe_unused]] const Json read = Json::parse(text, keep_nothing);
+  } catch (const Json::parse_error& error) {
+    return {ErrorCode::kCorrupt, fmt::format(kMessage, at(error.byte), reason(error.what()))};
+  } catch (const Json::out_of_range& error) {  // a number beyond double
+    return {ErrorCode::kCorrupt, fmt::format(kMessage, at(stopped), reason(error.what()))};
+  }
+  return {ErrorCode::kInternal,
+          fmt::format("the JSON scanner stopped at byte {} of a valid text", at(stopped))};
+}
+
+// Whether every byte stands for itself. All are looked at, without a branch, so that the compiler
+// can take them many at a time.
+bool is_plain(std::string_view string) {
+  bool odd = false;
+  for (const char c : string) odd |= static_cast<unsigned char>(c - 0x20) > 0x5F || c == '\\';
+  return !odd;
+}
+
+// One pass over a text without NUL. A function that returns false ends it: either failure_ says
+// why, or the text is no JSON.
+class Scanner {
  public:
-  Adapter(std::string_view text, JsonHandler& handler, const JsonLimits& limits,
+  Scanner(std::string_view text, JsonHandler& handler, const JsonLimits& limits,
           DuplicateKeys duplicates)
       : text_(text), handler_(handler), limits_(limits), duplicates_(duplicates) {}
 
-  bool null() override { return take(handler_.on_null()); }
-  bool boolean(bool value) override { return take(handler_.on_bool(value)); }
-  bool number_integer(number_integer_t value) override { return take(handler_.on_signed(value)); }
-  bool number_unsigned(number_unsigned_t value) override {
-    return take(handler_.on_unsigned(value));
-  }
-  bool number_float(number_float_t value, const string_t& text) override {
-    return take(handler_.on_real(value, text));
-  }
-  bool string(string_t& value) override { return take(handler_.on_string(std::move(value))); }
-  bool binary(binary_t& /*value*/) override {
-    return take(fail(ErrorCode::kInternal, "binary value in JSON text"));
-  }
-  bool start_object(std::size_t /*elements*/) override {
-    keys_.begin_object();
-    return enter() && take(handler_.on_begin_object());
-  }
-  bool end_object() override {
-    --depth_;
-    return check_keys() && take(handler_.on_end_object());
-  }
-  bool start_array(std::size_t /*elements*/) override {
-    return enter() && take(handler_.on_begin_array());
-  }
-  bool end_array() override {
-    --depth_;
-    return take(handler_.on_end_array());
-  }
-  bool key(string_t& value) override {
-    if (duplicates_ == DuplicateKeys::kReject) keys_.add(lasting(value), reached_);
-    return take(handler_.on_key(std::move(value)));
-  }
-  bool parse_error(std::size_t read, const std::string& /*token*/,
-                   const nlohmann::detail::exception& error) override {
-    is_syntax_error_ = true;
-    return stop({ErrorCode::kCorrupt, reason(error.what())}, read == 0 ? 0 : read - 1);
-  }
-
-  // The bytes that the lexer has taken so far, which nlohmann's events do not tell.
-  std::size_t& reached() { return reached_; }
-
-  // What ended the reading, and where: in the text that `positions` tells of.
-  Error error(const Positions& positions) {
-    const std::uint64_t position = limits_.first_byte + positions.original(error_at_);
-    error_.message = is_syntax_error_
-                         ? fmt::format("not valid JSON at byte {}: {}", position, error_.message)
-                         : fmt::format("{} (JSON read up to byte {})", error_.message, position);
-    return std::move(error_);
+  Status run(const Positions& positions) {
+    if (value()) {
+      skip_space();
+      if (at_ == text_.size()) return {};
+    }
+    if (!failure_) {
+      return tl::make_unexpected(syntax_error(text_, at_, limits_.first_byte, positions));
+    }
+    failure_->message = fmt::format("{} (JSON read up to byte {})", failure_->message,
+                                    limits_.first_byte + positions.original(failed_at_));
+    return tl::make_unexpected(*std::move(failure_));
   }
 
  private:
-  bool stop(Error error, std::size_t position) {
-    error_ = std::move(error);
-    error_at_ = position;
-    return false;
+  bool value() {
+    skip_space();
+    switch (peek()) {
+      case '{':
+        return object();
+      case '[':
+        return array();
+      case '"':
+        return string() && take(handler_.on_string(string_));
+      case 't':
+        return word("true") && take(handler_.on_bool(true));
+      case 'f':
+        return word("false") && take(handler_.on_bool(false));
+      case 'n':
+        return word("null") && take(handler_.on_null());
+      default:
+        return number();
+    }
   }
 
-  bool take(Status status) {
-    return status.has_value() || stop(std::move(status).error(), reached_);
+  bool object() {
+    ++at_;
+    keys_.begin_object();
+    if (!enter() || !take(handler_.on_begin_object())) return false;
+    if (!next_is('}')) {
+      do {
+        if (!member()) return false;
+      } while (next_is(','));
+      if (!next_is('}')) return false;
+    }
+    --depth_;
+    return check_keys() && take(handler_.on_end_object());
+  }
+
+  bool member() {
+    skip_space();
+    if (peek() != '"' || !string()) return false;
+    if (duplicates_ == DuplicateKeys::kReject) keys_.add(lasting_string(), at_);
+    return take(handler_.on_key(string_)) && next_is(':') && value();
+  }
+
+  bool array() {
+    ++at_;
+    if (!enter() || !take(handler_.on_begin_array())) return false;
+    if (!next_is(']')) {
+      do {
+        if (!value()) return false;
+      } while (next_is(','));
+      if (!next_is(']')) return false;
+    }
+    --depth_;
+    return take(handler_.on_end_array());
+  }
+
+  // Reads the string that starts here into string_.
+  bool string() {
+    const std::size_t end = text_.find('"', at_ + 1);
+    if (end == std::string_view::npos) return false;
+    string_ = text_.substr(at_ + 1, end - at_ - 1);
+    if (!is_plain(string_)) return decoded_string();
+    at_ = end + 1;
+    return true;
+  }
+
+  // One with escapes or letters beyond ASCII: the library checks and decodes it.
+  bool decoded_string() {
+    std::size_t end = text_.find_first_of("\"\\", at_ + 1);
+    while (end < text_.size() && text_[end] == '\\') end = text_.find_first_of("\"\\", end + 2);
+    if (end == std::string_view::npos) return false;
+    const Json value = Json::parse(text_.substr(at_, end + 1 - at_), nullptr, false);
+    if (value.is_discarded()) return false;
+    string_ = decoded_ = value.get<std::string>();
+    at_ = end + 1;
+    return true;
+  }
+
+  // string_ as a view of the text, which lasts, or of a copy of what was decoded.
+  std::string_view lasting_string() {
+    return string_.data() == decoded_.data() ? escaped_.emplace_back(string_) : string_;
+  }
+
+  bool number() {
+    const std::size_t begin = at_;
+    bool whole = !accept('-');
+    if (!accept('0') && !digits()) return false;
+    if (accept('.')) {
+      whole = false;
+      if (!digits()) return false;
+    }
+    if (accept('e') || accept('E')) {
+      whole = false;
+      if (!accept('+')) accept('-');
+      if (!digits()) return false;
+    }
+    const std::string_view written = text_.substr(begin, at_ - begin);
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(written.data(), written.data() + written.size(), value);
+    if (whole && parsed.ec == std::errc()) return take_number(handler_.on_unsigned(value));
+    return odd_number(written);
+  }
+
+  // Any other than a whole number of 64 bits is converted by the library.
+  bool odd_number(std::string_view written) {
+    const Json value = Json::parse(written, nullptr, false);
+    if (value.is_discarded()) return false;
+    return take_number(value.is_number_float() ? handler_.on_real(value.get<double>(), written)
+                                               : handler_.on_signed(value.get<std::int64_t>()));
+  }
+
+  bool digits() {
+    const std::size_t begin = at_;
+    while (peek() >= '0' && peek() <= '9') ++at_;
+    return at_ > begin;
+  }
+
+  bool word(std::string_view word) {
+    if (text_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+
+  bool next_is(char c) {
+    skip_space();
+    return accept(c);
+  }
+
+  void skip_space() {
+    while (peek() == ' ' || peek() == '\n' || peek() == '\r' || peek() == '\t') ++at_;
+  }
+
+  // NUL at the end.
+  [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  bool take(Status status) { return status.has_value() || stop(std::move(status).error(), at_); }
+
+  // A number ends only with the byte after it.
+  bool take_number(Status status) {
+    return status.has_value() || stop(std::move(status).error(), std::min(at_ + 1, text_.size()));
+  }
+
+  bool stop(Error error, std::size_t position) {
+    failure_ = std::move(error);
+    failed_at_ = position;
+    return false;
   }
 
   bool enter() {
@@ -151,35 +298,18 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
                 repeated->position);
   }
 
-  // `key`, whose closing quote was read just now, as a view that lasts: of the text, where the key
-  // nearly always stands as it is, else of a copy.
-  std::string_view lasting(const std::string& key) {
-    if (const std::size_t end = reached_ - 1; end > key.size()) {
-      const std::string_view written = text_.substr(end - key.size(), key.size());
-      if (written == key) return written;
-    }
-    return escaped_.emplace_back(key);
-  }
-
-  // nlohmann's own words without the "[json.exception...] parse error at line 1, column 2: " in
-  // front, with whatever they quote of the text made printable.
-  static std::string reason(std::string_view what) {
-    if (const auto at = what.find("] "); at != std::string_view::npos) what.remove_prefix(at + 2);
-    if (what.starts_with("parse error at ")) what.remove_prefix(what.find(": ") + 2);
-    return printable(what, 160);
-  }
-
   const std::string_view text_;
   JsonHandler& handler_;
   const JsonLimits& limits_;
   const DuplicateKeys duplicates_;
-  std::size_t reached_ = 0;
+  std::size_t at_ = 0;
   std::size_t depth_ = 0;
+  std::string_view string_;  // of the text, or decoded_
+  std::string decoded_;
   KeyStack keys_;
   std::deque<std::string> escaped_;
-  Error error_;
-  std::size_t error_at_ = 0;
-  bool is_syntax_error_ = false;
+  std::optional<Error> failure_;
+  std::size_t failed_at_ = 0;
 };
 
 // The size, and what nlohmann accepts and the format does not: a byte order mark in front, and NUL
@@ -209,9 +339,9 @@ class TreeBuilder final : public JsonHandler {
   Status on_signed(std::int64_t value) override { return put(value); }
   Status on_unsigned(std::uint64_t value) override { return put(value); }
   Status on_real(double value, std::string_view /*text*/) override { return put(value); }
-  Status on_string(std::string&& value) override { return put(std::move(value)); }
-  Status on_key(std::string&& key) override {
-    open_.back().key = std::move(key);
+  Status on_string(std::string_view value) override { return put(std::string(value)); }
+  Status on_key(std::string_view key) override {
+    open_.back().key = key;
     return {};
   }
   Status on_begin_object() override { return begin(JsonValue::Object()); }
@@ -292,49 +422,13 @@ class FiniteText {
   Positions positions_;
 };
 
-// Walks over the text and counts.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(std::string_view::iterator at, std::size_t& count) : at_(at), count_(&count) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    ++at_;
-    ++*count_;
-    return *this;
-  }
-  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
-    return a.at_ == b.at_;
-  }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
-
- private:
-  std::string_view::iterator at_;
-  std::size_t* count_;
-};
-
-Status read_text(std::string_view text, Adapter& adapter, const Positions& positions) {
-  std::size_t& reached = adapter.reached();
-  if (nlohmann::json::sax_parse(CountingIterator(text.begin(), reached),
-                                CountingIterator(text.end(), reached), &adapter)) {
-    return {};
-  }
-  return tl::make_unexpected(adapter.error(positions));
-}
-
 }  // namespace
 
 Status read_json(std::span<const std::byte> text, JsonHandler& handler, const JsonLimits& limits,
                  DuplicateKeys duplicates) {
   const std::string_view view(reinterpret_cast<const char*>(text.data()), text.size());
   GRIDSCOPE_CHECK(check_text(view, limits));
-  Adapter adapter(view, handler, limits, duplicates);
-  return read_text(view, adapter, {});
+  return Scanner(view, handler, limits, duplicates).run({});
 }
 
 const JsonValue* JsonValue::find(std::string_view key) const {
@@ -350,8 +444,8 @@ Result<JsonValue> parse_json(std::string_view text, const JsonLimits& limits) {
   GRIDSCOPE_CHECK(check_text(text, limits));
   const FiniteText finite(text);
   TreeBuilder builder;
-  Adapter adapter(finite.text(), builder, limits, DuplicateKeys::kReject);
-  GRIDSCOPE_CHECK(read_text(finite.text(), adapter, finite.positions()));
+  Scanner scanner(finite.text(), builder, limits, DuplicateKeys::kReject);
+  GRIDSCOPE_CHECK(scanner.run(finite.positions()));
   return builder.take();
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace gridscope {
 namespace {
@@ -33,6 +34,14 @@ std::size_t utf8_sequence(std::string_view text) {
     return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
   }
   return 0;
+}
+
+// Whether the next eight bytes are all ASCII, as nearly all of a header's are.
+bool starts_with_ascii_word(std::string_view text) {
+  std::uint64_t word = 0;
+  if (text.size() < sizeof word) return false;
+  std::memcpy(&word, text.data(), sizeof word);
+  return (word & 0x8080808080808080U) == 0;
 }
 
 struct CodePoints {
@@ -130,6 +139,10 @@ std::string format_bytes(std::uint64_t bytes) {
 std::size_t valid_utf8_prefix(std::string_view text) {
   std::string_view rest = text;
   while (!rest.empty()) {
+    if (starts_with_ascii_word(rest)) {
+      rest.remove_prefix(sizeof(std::uint64_t));
+      continue;
+    }
     const std::size_t length = utf8_sequence(rest);
     if (length == 0) break;
     rest.remove_prefix(length);

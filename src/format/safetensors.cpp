@@ -62,21 +62,21 @@ class HeaderHandler final : public JsonHandler {
     return other(std::to_string(value));
   }
 
-  Status on_string(std::string&& value) override {
+  Status on_string(std::string_view value) override {
     if (place_ == Place::kMetadata) {
-      metadata.back().second = std::move(value);
+      metadata.back().second = value;
       return {};
     }
     if (place_ == Place::kTensor && field_ == kDtype) return set_dtype(value);
     return other(quote(value));
   }
 
-  Status on_key(std::string&& key) override {
+  Status on_key(std::string_view key) override {
     switch (place_) {
       case Place::kTop:
-        return begin_member(std::move(key));
+        return begin_member(key);
       case Place::kMetadata:
-        metadata.emplace_back(std::move(key), "");
+        metadata.emplace_back(key, "");
         return {};
       case Place::kTensor:
         return begin_field(key);
@@ -139,7 +139,7 @@ class HeaderHandler final : public JsonHandler {
   // The fields of a tensor, each a bit of fields_.
   enum Field : unsigned { kOther = 0, kDtype = 1, kShape = 2, kOffsets = 4, kAll = 7 };
 
-  Status begin_member(std::string&& name) {
+  Status begin_member(std::string_view name) {
     at_metadata_ = name == kMetadataKey;
     if (at_metadata_) {
       if (std::exchange(seen_metadata_, true)) {
@@ -155,7 +155,7 @@ class HeaderHandler final : public JsonHandler {
     if (entries.size() >= limits_.tensors) {
       return over_limit(&Limits::tensors, fmt::format("more than {} tensors", limits_.tensors));
     }
-    entries.emplace_back().info.name = std::move(name);
+    entries.emplace_back().info.name = name;
     return {};
   }
 

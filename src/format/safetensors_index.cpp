@@ -72,17 +72,17 @@ class IndexHandler final : public JsonHandler {
     return other(text);
   }
 
-  Status on_string(std::string&& value) override {
+  Status on_string(std::string_view value) override {
     if (at_total_size()) index.total_size = parse_digits(value);
     return place_ == Place::kWeightMap ? set_shard(value) : other(quote(value));
   }
 
-  Status on_key(std::string&& key) override {
+  Status on_key(std::string_view key) override {
     switch (place_) {
       case Place::kTop:
         return begin_member(key);
       case Place::kWeightMap:
-        return begin_entry(std::move(key));
+        return begin_entry(key);
       case Place::kMetadata:
         at_total_size_ = key == "total_size";
         return {};
@@ -131,7 +131,7 @@ class IndexHandler final : public JsonHandler {
     return {};
   }
 
-  Status begin_entry(std::string&& tensor) {
+  Status begin_entry(std::string_view tensor) {
     if (tensor.size() > limits_.name_bytes) {
       return over_limit(&Limits::name_bytes,
                         fmt::format("tensor name of {} bytes, the limit is {}: {}", tensor.size(),
@@ -140,12 +140,12 @@ class IndexHandler final : public JsonHandler {
     if (index.entries.size() >= limits_.tensors) {
       return over_limit(&Limits::tensors, fmt::format("more than {} tensors", limits_.tensors));
     }
-    index.entries.push_back({.tensor = std::move(tensor)});
+    index.entries.push_back({.tensor = std::string(tensor)});
     return {};
   }
 
   // Neighbours mostly share a shard, so the last one is asked first.
-  Status set_shard(const std::string& file) {
+  Status set_shard(std::string_view file) {
     if (!index.shards.empty() && index.shards[last_shard_] == file) {
       index.entries.back().shard = last_shard_;
       return {};
@@ -156,7 +156,7 @@ class IndexHandler final : public JsonHandler {
     return {};
   }
 
-  Status add_shard(const std::string& file) {
+  Status add_shard(std::string_view file) {
     if (!is_safe_shard_name(file)) {
       return corrupt(
           fmt::format("weight_map puts {} into {}, expected the name of a file beside the index",
@@ -167,7 +167,7 @@ class IndexHandler final : public JsonHandler {
     }
     index.entries.back().shard = last_shard_ = static_cast<std::uint32_t>(index.shards.size());
     numbers_.emplace(file, last_shard_);
-    index.shards.push_back(file);
+    index.shards.emplace_back(file);
     return {};
   }
 

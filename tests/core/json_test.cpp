@@ -23,8 +23,8 @@ class EventLog final : public JsonHandler {
   Status on_signed(std::int64_t value) override { return add("i" + std::to_string(value)); }
   Status on_unsigned(std::uint64_t value) override { return add("u" + std::to_string(value)); }
   Status on_real(double, std::string_view text) override { return add("r" + std::string(text)); }
-  Status on_string(std::string&& value) override { return add("'" + value + "'"); }
-  Status on_key(std::string&& key) override { return add(key + ":"); }
+  Status on_string(std::string_view value) override { return add("'" + std::string(value) + "'"); }
+  Status on_key(std::string_view key) override { return add(std::string(key) + ":"); }
   Status on_begin_object() override { return add("{"); }
   Status on_end_object() override { return add("}"); }
   Status on_begin_array() override { return add("["); }

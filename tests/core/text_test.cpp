@@ -104,6 +104,8 @@ TEST(Utf8, TellsWhereItStopsBeingWellFormed) {
   EXPECT_EQ(valid_utf8_prefix("größe"), 7);
   EXPECT_EQ(valid_utf8_prefix("ab\xFFz"), 2);
   EXPECT_EQ(valid_utf8_prefix("ab\xE2\x82"), 2);
+  EXPECT_EQ(valid_utf8_prefix("sixteen letters.\xFFz"), 16);
+  EXPECT_EQ(valid_utf8_prefix("größe und Länge, ab\xE2"), 22);
   EXPECT_TRUE(is_valid_utf8("\U0010FFFF\uD7FF\uE000"));
   EXPECT_FALSE(is_valid_utf8("\xED\xBF\xBF"));
   EXPECT_FALSE(is_valid_utf8("\xF8\x88\x80\x80\x80"));

@@ -1,8 +1,8 @@
 #pragma once
 
 // Strict JSON reading for text that strangers wrote. Two ways in: events for large documents
-// (headers, indexes) and a small document tree for configurations. Both refuse what nlohmann_json
-// lets pass: duplicate keys, a byte order mark and NUL bytes. An integer that does not fit 64 bits
+// (headers, indexes) and a small document tree for configurations. Both refuse what libraries
+// let pass: duplicate keys, a byte order mark and NUL bytes. An integer that does not fit 64 bits
 // is never taken for one: it comes as a real number, as written. Every error names the byte
 // position, counted from 0.
 
@@ -28,7 +28,7 @@ struct JsonLimits {
 };
 
 // Receives a document as events, in order. A handler that returns an error ends the reading; the
-// error is passed out with the byte position added.
+// error is passed out with the byte position added. Views last as long as the call.
 class JsonHandler {
  public:
   virtual ~JsonHandler() = default;
@@ -39,8 +39,8 @@ class JsonHandler {
   [[nodiscard]] virtual Status on_unsigned(std::uint64_t value) = 0;  // integers >= 0
   // A number with fraction or exponent, or an integer beyond 64 bits; `text` is as written.
   [[nodiscard]] virtual Status on_real(double value, std::string_view text) = 0;
-  [[nodiscard]] virtual Status on_string(std::string&& value) = 0;
-  [[nodiscard]] virtual Status on_key(std::string&& key) = 0;
+  [[nodiscard]] virtual Status on_string(std::string_view value) = 0;
+  [[nodiscard]] virtual Status on_key(std::string_view key) = 0;
   [[nodiscard]] virtual Status on_begin_object() = 0;
   [[nodiscard]] virtual Status on_end_object() = 0;
   [[nodiscard]] virtual Status on_begin_array() = 0;
