@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -86,10 +87,19 @@ class Assembly {
     }
     for (std::uint32_t b = 0; b < plan_.builds.size(); ++b) conclude(b);
     sort_findings(report_.findings);
+    add_reads();
     return std::move(report_);
   }
 
  private:
+  void add_reads() {
+    std::vector<std::uint32_t> all(plan_.items.size());
+    std::iota(all.begin(), all.end(), 0U);
+    const GridCost cost = cost_of(plan_, all);
+    report_.read_operations = cost.requests;
+    report_.read_bytes = cost.bytes;
+  }
+
   GridBuild start(std::uint32_t index) const {
     const GridBuildSide& side = plan_.builds[index];
     const model::Matching& matching = side.matching;

@@ -1,7 +1,5 @@
 #include "gridscope/app/inspect.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <mutex>
@@ -10,57 +8,10 @@
 #include <variant>
 #include <vector>
 
-#include "exists_on_disk.hpp"
-#include "gridscope/core/text.hpp"
-#include "gridscope/model/checkpoint.hpp"
-#include "gridscope/store/open.hpp"
-#include "gridscope/store/reference.hpp"
+#include "open_model.hpp"
 
 namespace gridscope::app {
 namespace {
-
-Status apply_revision(store::ModelReference& reference, const std::string& revision) {
-  if (revision.empty()) return {};
-  GRIDSCOPE_CHECK(store::check_revision(revision));
-  if (reference.kind != store::ReferenceKind::kHub) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("a revision is given, but {} is no repository of the Hub",
-                            quote(reference.text)),
-                reference.chosen_from_disk ? "write hf:// before it to mean the Hub"
-                                           : "leave the revision out");
-  }
-  if (!reference.revision.empty() && reference.revision != revision) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("two revisions: {} names {}, and {} is given besides",
-                            quote(reference.text), quote(reference.revision), quote(revision)),
-                "give one of them");
-  }
-  reference.revision = revision;
-  return {};
-}
-
-// Which web pages are the Hub's is all that a reference needs to know of it. A wrong endpoint has
-// none; it is complained about when the Hub is asked.
-Result<store::ModelReference> resolve(const InspectRequest& request, const Settings& settings) {
-  store::ReferenceOptions options{.exists_on_disk = exists_on_disk};
-  if (auto endpoint = settings.environment("HF_ENDPOINT"); endpoint && !endpoint->empty()) {
-    options.hub_endpoint = *std::move(endpoint);
-  }
-  GRIDSCOPE_TRY(auto reference, store::parse_reference(request.model, options));
-  GRIDSCOPE_CHECK(apply_revision(reference, request.revision));
-  return reference;
-}
-
-Result<store::StoreContext> surroundings(store::ReferenceKind kind, Observer& observer,
-                                         Context& context) {
-  store::StoreContext made{.observer = &observer, .connections = context.settings().connections};
-  if (kind == store::ReferenceKind::kDisk) return made;
-  GRIDSCOPE_TRY(const store::HubSettings* const hub, context.hub());
-  made.hub = *hub;
-  GRIDSCOPE_TRY(made.client, context.client());
-  GRIDSCOPE_TRY(made.cache, context.cache());
-  return made;
-}
 
 // Turns a server's disregard for ranges into a finding, so that reports and --fail-on know of it.
 class IgnoredRanges final : public Observer {
@@ -110,15 +61,8 @@ Result<analysis::Inspection> inspect(const InspectRequest& request, Context& con
   const auto started = context.clock().now();
   const ReadTotals before = context.observer().totals();
   IgnoredRanges ranges(context.observer());
-  GRIDSCOPE_TRY(const auto reference, resolve(request, context.settings()));
-  GRIDSCOPE_TRY(const auto around, surroundings(reference.kind, ranges, context));
-  GRIDSCOPE_TRY(const auto repository, store::open_repository(reference, around));
-  GRIDSCOPE_TRY(const auto checkpoint,
-                model::load_checkpoint(*repository, ranges,
-                                       {.limits = context.settings().limits,
-                                        .readers = 2 * context.settings().connections,
-                                        .stop = context.stop()}));
-  GRIDSCOPE_TRY(auto inspection, analysis::inspect(checkpoint, request.options));
+  GRIDSCOPE_TRY(const auto opened, open_model(request.model, request.revision, context, ranges));
+  GRIDSCOPE_TRY(auto inspection, analysis::inspect(opened.checkpoint, request.options));
   ranges.add_to(inspection.findings);
   inspection.reads = since(before, context.observer().totals());
   inspection.read_seconds = std::chrono::duration<double>(context.clock().now() - started).count();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -207,24 +208,6 @@ TextTable tensor_table(const Inspection& inspection) {
                           tensor.role, tensor.file});
   }
   return table;
-}
-
-std::string findings_summary(std::span<const Finding> findings) {
-  std::vector<std::string> counts;
-  for (const Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
-    const auto n = std::ranges::count(findings, severity, &Finding::severity);
-    if (n == 0) continue;
-    counts.push_back(count_of(static_cast<std::uint64_t>(n), severity_name(severity)));
-  }
-  if (counts.empty()) return "No findings";
-  return fmt::format("Findings: {}", fmt::join(counts, ", "));
-}
-
-std::string reads_summary(const Inspection& inspection) {
-  return fmt::format("{}, {} ({}), {:.3f} seconds, {}",
-                     count_of(inspection.reads.requests, "request"),
-                     count_of(inspection.reads.bytes, "byte"), format_bytes(inspection.reads.bytes),
-                     inspection.read_seconds, count_of(inspection.reads.cache_hits, "cache hit"));
 }
 
 }  // namespace gridscope::report

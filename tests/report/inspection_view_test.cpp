@@ -135,18 +135,5 @@ TEST(TensorTable, ListsEveryTensor) {
   EXPECT_EQ(table.rows[2][2], "scalar");
 }
 
-TEST(FindingsSummary, CountsBySeverity) {
-  EXPECT_EQ(findings_summary({}), "No findings");
-  EXPECT_EQ(findings_summary(test::small_inspection().findings),
-            "Findings: 1 error, 1 warning, 1 note");
-  const std::vector<Finding> two(2, test::e2b_inspection().findings.front());
-  EXPECT_EQ(findings_summary(two), "Findings: 2 warnings");
-}
-
-TEST(ReadsSummary, GivesEveryFigure) {
-  EXPECT_EQ(reads_summary(test::small_inspection()),
-            "3 requests, 393,216 bytes (384.0 KiB), 0.125 seconds, 1 cache hit");
-}
-
 }  // namespace
 }  // namespace gridscope::report

@@ -37,7 +37,7 @@ using GridItemSink = std::function<Status(std::uint32_t item, const GridItemResu
                                     const GridItemSink& sink);
 inline constexpr std::uint64_t kGridBytesPerJob = 64ULL * 1024 * 1024;
 
-// The report of all items. `reads` is left for the caller.
+// The report of all items.
 // Findings: LEVELS_MOVED (note), SMOOTHED (note), WEIGHT_DIFFERS (error: kDifferentModelSqnrDb),
 // WEIGHT_CORRUPT (error), PLAIN_DIFFERS (error; a note for a norm that smoothing explains), and
 // those of matching and of the checkpoints' loading.

@@ -22,12 +22,16 @@ struct GridSelection {
   // Pairs of quantized weights that are taken, spread over layers and roles by a fixed hash.
   std::optional<std::uint64_t> sample_count = {};
   std::optional<double> sample_fraction = {};
+
+  friend bool operator==(const GridSelection&, const GridSelection&) = default;
 };
 
 // Part `index` of `count`, from 1.
 struct Shard {
   std::uint64_t index = 1;
   std::uint64_t count = 1;
+
+  friend bool operator==(const Shard&, const Shard&) = default;
 };
 
 // One pair of weights of one build: the unit of work, of resuming and of sharing out.

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "gridscope/core/finding.hpp"
-#include "gridscope/core/observer.hpp"
 #include "gridscope/quant/error_sums.hpp"
 
 namespace gridscope::analysis {
@@ -163,8 +162,10 @@ struct GridReport {
   std::vector<GridBuild> builds = {};
   std::string selection = {};  // what --tensor and --sample left, for a person; "" for everything
   std::vector<Finding> findings = {};
-  ReadTotals reads = {};
-  double read_seconds = 0.0;
+  // The weights that were compared, on both sides: by plan, so that a report is the same whether it
+  // came of one run, of several or of a resumed one.
+  std::uint64_t read_operations = 0;
+  std::uint64_t read_bytes = 0;
 
   friend bool operator==(const GridReport&, const GridReport&) = default;
 };

@@ -3,17 +3,12 @@
 // What the text and the Markdown form of an inspection share: sentences and tables, with foreign
 // strings as they are. The form that shows them escapes them.
 
-#include <span>
 #include <string>
 
 #include "gridscope/analysis/inspection.hpp"
-#include "gridscope/core/finding.hpp"
 #include "gridscope/report/text_table.hpp"
 
 namespace gridscope::report {
-
-// How many tensors of a finding are named; the others are counted.
-inline constexpr std::size_t kTensorsNamed = 3;
 
 // Which model it is: "org/name @ main (commit 1234567)".
 [[nodiscard]] std::string model_title(const analysis::Inspection& inspection);
@@ -29,11 +24,5 @@ inline constexpr std::size_t kTensorsNamed = 3;
 
 // One line for each tensor that the inspection lists.
 [[nodiscard]] TextTable tensor_table(const analysis::Inspection& inspection);
-
-// "No findings", "Findings: 1 error, 2 warnings".
-[[nodiscard]] std::string findings_summary(std::span<const Finding> findings);
-
-// "3 requests, 393,216 bytes (384.0 KiB), 0.012 seconds, 1 cache hit".
-[[nodiscard]] std::string reads_summary(const analysis::Inspection& inspection);
 
 }  // namespace gridscope::report

@@ -1,0 +1,190 @@
+#include "gridscope/app/grid_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "grid_journal_file.hpp"
+#include "gridscope/analysis/grid_check.hpp"
+#include "gridscope/core/text.hpp"
+#include "gridscope/model/weights.hpp"
+#include "gridscope/report/grid_journal.hpp"
+#include "open_model.hpp"
+
+namespace gridscope::app {
+namespace {
+
+using analysis::GridItemResult;
+using analysis::GridPlan;
+using analysis::GridResults;
+using analysis::Shard;
+using report::GridJournal;
+using report::GridJournalHeader;
+
+// What a check works on; the models outlive the plan.
+struct Prepared {
+  std::vector<std::unique_ptr<OpenModel>> models;
+  GridPlan plan;
+};
+
+Result<analysis::GridSide> open_side(const std::string& reference, Context& context,
+                                     Prepared& prepared) {
+  auto opened = open_model(reference, {}, context, context.observer());
+  if (!opened)
+    return tl::make_unexpected(with_context(std::move(opened).error(), quote(reference)));
+  prepared.models.push_back(std::make_unique<OpenModel>(*std::move(opened)));
+  const model::Checkpoint& checkpoint = prepared.models.back()->checkpoint;
+  return analysis::GridSide{.checkpoint = &checkpoint,
+                            .reference = reference,
+                            .weights = model::list_weights(checkpoint)};
+}
+
+Result<std::unique_ptr<Prepared>> prepare(const GridCheckRequest& request, Context& context) {
+  auto prepared = std::make_unique<Prepared>();
+  GRIDSCOPE_TRY(auto source, open_side(request.source, context, *prepared));
+  std::vector<analysis::GridSide> builds;
+  for (const std::string& build : request.builds) {
+    GRIDSCOPE_TRY(auto side, open_side(build, context, *prepared));
+    builds.push_back(std::move(side));
+  }
+  GRIDSCOPE_TRY(prepared->plan,
+                analysis::plan_grid_check(std::move(source), std::move(builds), request.selection));
+  return prepared;
+}
+
+GridJournalHeader header_of(const GridCheckRequest& request, const GridPlan& plan) {
+  return {.fingerprint = plan.fingerprint,
+          .source = request.source,
+          .builds = request.builds,
+          .selection = request.selection,
+          .shard = request.shard.value_or(Shard{})};
+}
+
+// Runs what is not done yet, and returns the results of all of the shard's items.
+Result<GridResults> run(const GridCheckRequest& request, const GridPlan& plan, Context& context) {
+  std::optional<GridJournalFile> journal;
+  GridResults results;
+  if (!request.resume.empty()) {
+    GRIDSCOPE_TRY(journal, GridJournalFile::open(request.resume, header_of(request, plan)));
+    results = journal->results();
+  }
+  std::vector<std::uint32_t> items = analysis::items_of(plan, request.shard.value_or(Shard{}));
+  std::erase_if(items, [&](std::uint32_t item) { return results.contains(item); });
+  const auto keep = [&](std::uint32_t item, const GridItemResult& result) -> Status {
+    if (journal) GRIDSCOPE_CHECK(journal->append(item, result));
+    results.insert_or_assign(item, result);
+    return {};
+  };
+  auto status = analysis::run_grid_items(
+      plan, items, {.jobs = request.jobs, .stop = context.stop()}, context.observer(), keep);
+  if (!status) {
+    Error error = std::move(status).error();
+    if (journal) {
+      error.remedy += fmt::format("{}what is done is kept: run again with --resume {}",
+                                  error.remedy.empty() ? "" : "; ", quote(request.resume.native()));
+    }
+    return tl::make_unexpected(std::move(error));
+  }
+  return results;
+}
+
+// ---- merging ------------------------------------------------------------------------------------
+
+Result<GridJournal> read_part(const std::filesystem::path& path) {
+  GRIDSCOPE_TRY(const std::string text, read_journal_text(path));
+  auto journal = report::parse_journal(text);
+  if (!journal) {
+    return tl::make_unexpected(with_context(std::move(journal).error(), quote(path.native())));
+  }
+  return journal;
+}
+
+// Whether both are parts of one check.
+bool belong_together(GridJournalHeader a, const GridJournalHeader& b) {
+  if (a.shard.count != b.shard.count) return false;
+  a.shard = b.shard;
+  return a == b;
+}
+
+Status check_parts(const std::vector<std::filesystem::path>& paths,
+                   const std::vector<GridJournal>& parts) {
+  std::vector<const std::filesystem::path*> seen(parts.front().header.shard.count, nullptr);
+  if (parts.size() > seen.size()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} parts of a check of {}", parts.size(), seen.size()),
+                "give each part once");
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!belong_together(parts[i].header, parts.front().header)) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} and {} are parts of different checks",
+                              quote(paths.front().native()), quote(paths[i].native())),
+                  "give the parts of one grid check, made with the same arguments but --shard");
+    }
+    const std::filesystem::path*& place = seen[parts[i].header.shard.index - 1];
+    if (place != nullptr) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} and {} are the same part", quote(place->native()),
+                              quote(paths[i].native())),
+                  "give each part once");
+    }
+    place = &paths[i];
+  }
+  const auto missing = std::ranges::find(seen, nullptr);
+  if (missing == seen.end()) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("part {} of {} is missing", missing - seen.begin() + 1, seen.size()),
+              "run grid-check with that --shard");
+}
+
+}  // namespace
+
+Result<analysis::GridCost> plan_grid_check(const GridCheckRequest& request, Context& context) {
+  GRIDSCOPE_TRY(const auto prepared, prepare(request, context));
+  const auto items = analysis::items_of(prepared->plan, request.shard.value_or(Shard{}));
+  return analysis::cost_of(prepared->plan, items);
+}
+
+Result<analysis::GridReport> grid_check(const GridCheckRequest& request, Context& context) {
+  GRIDSCOPE_TRY(const auto prepared, prepare(request, context));
+  GRIDSCOPE_TRY(const auto results, run(request, prepared->plan, context));
+  return analysis::assemble_grid_report(prepared->plan, results);
+}
+
+Result<std::string> grid_check_part(const GridCheckRequest& request, Context& context) {
+  GRIDSCOPE_TRY(const auto prepared, prepare(request, context));
+  GRIDSCOPE_TRY(const auto results, run(request, prepared->plan, context));
+  std::string text = journal_line(header_of(request, prepared->plan));
+  for (const auto& [item, result] : results) text += report::journal_line(item, result);
+  return text;
+}
+
+Result<analysis::GridReport> merge_grid_parts(const std::vector<std::filesystem::path>& paths,
+                                              Context& context) {
+  std::vector<GridJournal> parts;
+  for (const std::filesystem::path& path : paths) {
+    GRIDSCOPE_TRY(auto part, read_part(path));
+    parts.push_back(std::move(part));
+  }
+  if (parts.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "there are no parts to merge", "name their files");
+  }
+  GRIDSCOPE_CHECK(check_parts(paths, parts));
+  const GridJournalHeader& header = parts.front().header;
+  const GridCheckRequest request{
+      .source = header.source, .builds = header.builds, .selection = header.selection};
+  GRIDSCOPE_TRY(const auto prepared, prepare(request, context));
+  if (prepared->plan.fingerprint != header.fingerprint) {
+    return fail(ErrorCode::kChanged, "source or build have changed since the parts were made",
+                "run all shards again");
+  }
+  GridResults results;
+  for (GridJournal& part : parts) results.merge(part.results);
+  return analysis::assemble_grid_report(prepared->plan, results);
+}
+
+}  // namespace gridscope::app

@@ -1,0 +1,75 @@
+#include "open_model.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "exists_on_disk.hpp"
+#include "gridscope/core/text.hpp"
+#include "gridscope/store/open.hpp"
+#include "gridscope/store/reference.hpp"
+
+namespace gridscope::app {
+namespace {
+
+Status apply_revision(store::ModelReference& reference, const std::string& revision) {
+  if (revision.empty()) return {};
+  GRIDSCOPE_CHECK(store::check_revision(revision));
+  if (reference.kind != store::ReferenceKind::kHub) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("a revision is given, but {} is no repository of the Hub",
+                            quote(reference.text)),
+                reference.chosen_from_disk ? "write hf:// before it to mean the Hub"
+                                           : "leave the revision out");
+  }
+  if (!reference.revision.empty() && reference.revision != revision) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("two revisions: {} names {}, and {} is given besides",
+                            quote(reference.text), quote(reference.revision), quote(revision)),
+                "give one of them");
+  }
+  reference.revision = revision;
+  return {};
+}
+
+// Which web pages are the Hub's is all that a reference needs to know of it. A wrong endpoint has
+// none; it is complained about when the Hub is asked.
+Result<store::ModelReference> resolve(const std::string& text, const std::string& revision,
+                                      const Settings& settings) {
+  store::ReferenceOptions options{.exists_on_disk = exists_on_disk};
+  if (auto endpoint = settings.environment("HF_ENDPOINT"); endpoint && !endpoint->empty()) {
+    options.hub_endpoint = *std::move(endpoint);
+  }
+  GRIDSCOPE_TRY(auto reference, store::parse_reference(text, options));
+  GRIDSCOPE_CHECK(apply_revision(reference, revision));
+  return reference;
+}
+
+Result<store::StoreContext> surroundings(store::ReferenceKind kind, Observer& observer,
+                                         Context& context) {
+  store::StoreContext made{.observer = &observer, .connections = context.settings().connections};
+  if (kind == store::ReferenceKind::kDisk) return made;
+  GRIDSCOPE_TRY(const store::HubSettings* const hub, context.hub());
+  made.hub = *hub;
+  GRIDSCOPE_TRY(made.client, context.client());
+  GRIDSCOPE_TRY(made.cache, context.cache());
+  return made;
+}
+
+}  // namespace
+
+Result<OpenModel> open_model(const std::string& reference, const std::string& revision,
+                             Context& context, Observer& observer) {
+  GRIDSCOPE_TRY(const auto resolved, resolve(reference, revision, context.settings()));
+  GRIDSCOPE_TRY(const auto around, surroundings(resolved.kind, observer, context));
+  OpenModel opened;
+  GRIDSCOPE_TRY(opened.repository, store::open_repository(resolved, around));
+  GRIDSCOPE_TRY(opened.checkpoint,
+                model::load_checkpoint(*opened.repository, observer,
+                                       {.limits = context.settings().limits,
+                                        .readers = 2 * context.settings().connections,
+                                        .stop = context.stop()}));
+  return opened;
+}
+
+}  // namespace gridscope::app

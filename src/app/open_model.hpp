@@ -1,0 +1,27 @@
+#pragma once
+
+// From what a user wrote to a loaded checkpoint.
+
+#include <memory>
+#include <string>
+
+#include "gridscope/app/context.hpp"
+#include "gridscope/core/observer.hpp"
+#include "gridscope/core/result.hpp"
+#include "gridscope/model/checkpoint.hpp"
+#include "gridscope/store/repository.hpp"
+
+namespace gridscope::app {
+
+struct OpenModel {
+  std::unique_ptr<store::Repository> repository;  // outlives the checkpoint
+  model::Checkpoint checkpoint;
+};
+
+// `revision` may be empty; an error when the reference names another one. Events go to `observer`,
+// which must outlive the result.
+[[nodiscard]] Result<OpenModel> open_model(const std::string& reference,
+                                           const std::string& revision, Context& context,
+                                           Observer& observer);
+
+}  // namespace gridscope::app
