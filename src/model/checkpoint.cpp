@@ -204,7 +204,7 @@ class Loader {
     for (const FileHeader& header : headers) {
       if (header.container != format::Container::kSafetensors) continue;
       for (const auto& [left_out, kept] : header.table.metadata) {
-        if (!merged.by_name.find(merged.tensors, kept)) continue;
+        if (!merged.find(kept)) continue;
         checkpoint_.aliases.emplace_back(left_out, kept);
       }
     }

@@ -16,7 +16,13 @@ namespace gridscope::model {
 namespace {
 
 using format::TensorInfo;
-using Copies = std::span<const NameTable::Copy>;
+
+// Two tensors of one name, the first and a later one.
+struct Copy {
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+};
+using Copies = std::span<const Copy>;
 
 constexpr std::uint32_t kNotRead = std::numeric_limits<std::uint32_t>::max();
 
@@ -34,6 +40,18 @@ std::vector<std::uint32_t> files_of_shards(std::span<const FileHeader> headers,
     files.push_back(found == by_name.end() ? kNotRead : found->second);
   }
   return files;
+}
+
+// Fills by_name with the first tensor of each name. Returns the others.
+std::vector<Copy> index_names(MergedTensors& merged) {
+  const auto name_of = [&](std::uint32_t i) -> std::string_view { return merged.tensors[i].name; };
+  std::vector<Copy> copies;
+  merged.by_name = NameTable(merged.tensors.size());
+  for (std::uint32_t i = 0; i < merged.tensors.size(); ++i) {
+    const std::uint32_t first = merged.by_name.find_or_add(name_of(i), i, name_of);
+    if (first != i) copies.push_back({.first = first, .second = i});
+  }
+  return copies;
 }
 
 void report_copies(const MergedTensors& merged, Copies copies, std::vector<Finding>& findings) {
@@ -62,7 +80,7 @@ void report_copies(const MergedTensors& merged, Copies copies, std::vector<Findi
 std::vector<bool> copies_to_drop(const MergedTensors& merged, Copies copies,
                                  std::span<const FileHeader> headers, const WeightSet& set) {
   std::unordered_map<std::string_view, std::uint32_t> wanted;  // file, by tensor
-  for (const NameTable::Copy& pair : copies) {
+  for (const Copy& pair : copies) {
     wanted.emplace(merged.tensors[pair.first].name, kNotRead);
   }
   const auto files = files_of_shards(headers, set);
@@ -133,12 +151,11 @@ MergedTensors merge_tables(std::span<FileHeader> headers, const WeightSet& set,
     std::ranges::move(tensors, std::back_inserter(merged.tensors));
     merged.file_of.resize(merged.tensors.size(), i);
   }
-  merged.by_name = NameTable(merged.tensors);
-  const Copies copies = merged.by_name.copies();
+  const std::vector<Copy> copies = index_names(merged);
   if (copies.empty()) return merged;
   report_copies(merged, copies, findings);
   drop_copies(merged, copies_to_drop(merged, copies, headers, set));
-  merged.by_name = NameTable(merged.tensors);
+  index_names(merged);
   return merged;
 }
 
@@ -156,7 +173,7 @@ void check_index(const MergedTensors& merged, std::span<const FileHeader> header
   const auto files = files_of_shards(headers, set);
   std::vector<bool> named(merged.tensors.size());
   for (const format::ShardIndex::Entry& entry : set.index.entries) {
-    const auto found = merged.by_name.find(merged.tensors, entry.tensor);
+    const auto found = merged.find(entry.tensor);
     if (found) named[*found] = true;
     if (files[entry.shard] == kNotRead) continue;
     const bool there = found && merged.file_of[*found] == files[entry.shard];

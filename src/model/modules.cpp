@@ -6,13 +6,13 @@
 #include <array>
 #include <map>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/consistency.hpp"
 #include "gridscope/model/module_matcher.hpp"
 #include "gridscope/model/module_view.hpp"
+#include "gridscope/model/name_table.hpp"
 #include "gridscope/model/names.hpp"
 #include "gridscope/model/packing.hpp"
 #include "gridscope/model/scheme_detection.hpp"
@@ -126,6 +126,7 @@ class Detection {
 
   ModuleTable run() && {
     gather();
+    table_.modules.reserve(groups_.size());
     for (Group& group : groups_) judge(group);
     groups_ = {};
     put_in_order();
@@ -143,8 +144,8 @@ class Detection {
   };
 
   void gather() {
-    std::unordered_map<std::string_view, std::uint32_t> group_of;
-    group_of.reserve(tensors_.size() / 2);
+    NameTable group_of(tensors_.size());
+    const auto name_of = [&](std::uint32_t group) { return groups_[group].name; };
     suffixes_.reserve(tensors_.size());
     for (std::uint32_t i = 0; i < tensors_.size(); ++i) {
       const SplitName split = split_suffix(tensors_[i].name);
@@ -153,9 +154,9 @@ class Detection {
       const bool same = !groups_.empty() && groups_.back().name == split.module;
       if (!same) {
         const auto next = static_cast<std::uint32_t>(groups_.size());
-        const auto [at, is_new] = group_of.try_emplace(split.module, next);
-        if (is_new) groups_.push_back({.name = split.module, .tensors = {}});
-        groups_[at->second].tensors.push_back(i);
+        const std::uint32_t group = group_of.find_or_add(split.module, next, name_of);
+        if (group == next) groups_.push_back({.name = split.module, .tensors = {}});
+        groups_[group].tensors.push_back(i);
         continue;
       }
       groups_.back().tensors.push_back(i);
@@ -267,8 +268,12 @@ class Detection {
     table_.modules.push_back(std::move(module));
   }
 
+  // Only tensors that stand alone are out of order.
   void put_in_order() {
-    std::ranges::sort(table_.modules, {}, [](const Module& m) { return m.tensors.front(); });
+    const auto first = [](const Module& m) { return m.tensors.front(); };
+    if (!std::ranges::is_sorted(table_.modules, {}, first)) {
+      std::ranges::sort(table_.modules, {}, first);
+    }
     for (std::uint32_t i = 0; i < table_.modules.size(); ++i) {
       for (const std::uint32_t tensor : table_.modules[i].tensors) table_.module_of[tensor] = i;
     }

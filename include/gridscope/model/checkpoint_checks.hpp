@@ -3,8 +3,10 @@
 // What index and shards say of each other, once all headers are read.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gridscope/core/finding.hpp"
@@ -23,6 +25,10 @@ struct MergedTensors {
   std::vector<format::TensorInfo> tensors;
   std::vector<std::uint32_t> file_of;  // into the headers that were given
   NameTable by_name = {};
+
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const {
+    return by_name.find(name, [&](std::uint32_t i) -> std::string_view { return tensors[i].name; });
+  }
 };
 
 // Puts the tables of a set's headers together (and empties them). A tensor that stands in two files
