@@ -35,7 +35,8 @@ Status force_cpu_target(const std::string& name) {
     hwy::SetSupportedTargetsForTest(target);
     return {};
   }
-  return fail(ErrorCode::kInvalidArgument, fmt::format("there is no CPU target {} here", quote(name)),
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("there is no CPU target {} here", quote(name)),
               fmt::format("use one of {}", fmt::join(cpu_targets(), ", ")));
 }
 

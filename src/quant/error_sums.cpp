@@ -51,8 +51,7 @@ void add_groups(const GroupLayout& groups, const RowBlock& block, std::uint64_t 
 void count_saturated(const WeightLayout& layout, std::span<const std::int16_t> levels,
                      ErrorSums& sums) {
   if (layout.lowest_level == layout.highest_level) return;
-  sums.saturated_low +=
-      static_cast<std::uint64_t>(std::ranges::count(levels, layout.lowest_level));
+  sums.saturated_low += static_cast<std::uint64_t>(std::ranges::count(levels, layout.lowest_level));
   sums.saturated_high +=
       static_cast<std::uint64_t>(std::ranges::count(levels, layout.highest_level));
 }

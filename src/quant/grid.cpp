@@ -17,8 +17,8 @@
 // Rounding finds the right level, because max / K is off from the true step by at most half a unit
 // of 8 significant bits, and so is v: together q * (2^-8 + 2^-8), 1/16 of a level at q = 8.
 //
-// Ends of intervals are fractions a / q of a number of at most 25 significant bits and a level of at
-// most 5; a / q < b / p is decided as a * p < b * q, whose sides are exact in double.
+// Ends of intervals are fractions a / q of a number of at most 25 significant bits and a level of
+// at most 5; a / q < b / p is decided as a * p < b * q, whose sides are exact in double.
 
 namespace gridscope::quant {
 namespace {
@@ -115,8 +115,7 @@ Candidate try_top(std::span<const float> values, double largest, int top, LevelR
     candidate.positive = candidate.positive && in_range(level, range);
     candidate.negative = candidate.negative && in_range(-level, range);
     candidate.magnitudes |= 1U << static_cast<unsigned>(magnitude);
-    candidate.steps.intersect(
-        steps_of(std::fabs(static_cast<double>(value)), magnitude, spacing));
+    candidate.steps.intersect(steps_of(std::fabs(static_cast<double>(value)), magnitude, spacing));
     if (!candidate.is_feasible()) break;
   }
   return candidate;
@@ -165,21 +164,18 @@ struct CodeRange {
 // Positive numbers of a type as codes in the order of their values.
 CodeRange codes_of(Dtype dtype) {
   if (dtype == Dtype::kBF16) {
-    return {.code = [](double value) -> std::uint32_t { return to_bf16(value); },
-            .value = [](std::uint32_t code) {
-              return bf16_value(static_cast<std::uint16_t>(code));
-            }};
+    return {
+        .code = [](double value) -> std::uint32_t { return to_bf16(value); },
+        .value = [](std::uint32_t code) { return bf16_value(static_cast<std::uint16_t>(code)); }};
   }
   if (dtype == Dtype::kF16) {
-    return {.code = [](double value) -> std::uint32_t { return to_f16(value); },
-            .value = [](std::uint32_t code) { return f16_value(static_cast<std::uint16_t>(code)); }};
+    return {
+        .code = [](double value) -> std::uint32_t { return to_f16(value); },
+        .value = [](std::uint32_t code) { return f16_value(static_cast<std::uint16_t>(code)); }};
   }
-  return {.code = [](double value) {
-            return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-          },
-          .value = [](std::uint32_t code) {
-            return static_cast<double>(std::bit_cast<float>(code));
-          }};
+  return {
+      .code = [](double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)); },
+      .value = [](std::uint32_t code) { return static_cast<double>(std::bit_cast<float>(code)); }};
 }
 
 bool holds(const GridFit& fit, double step) {
@@ -231,8 +227,8 @@ GridFit fit_grid(std::span<const float> values, Dtype dtype, LevelRange range,
   if (feasible == 0) return {.verdict = GridClass::kOffGrid};
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const int magnitude = level_of(values[i], largest, found.top);
-    levels[i] = static_cast<std::int16_t>((values[i] < 0) == found.positive ? -magnitude
-                                                                            : magnitude);
+    levels[i] =
+        static_cast<std::int16_t>((values[i] < 0) == found.positive ? -magnitude : magnitude);
   }
   return describe(found, feasible, top_value < 0);
 }
@@ -272,9 +268,7 @@ RepackFit fit_repack_rule(std::span<const float> values, std::span<std::int16_t>
     for (std::size_t i = 0; i < levels.size(); ++i) {
       levels[i] = static_cast<std::int16_t>(repack_level(values[i], step));
     }
-    return {.m = m,
-            .step = static_cast<double>(step),
-            .refined = least_squares_step(values, step)};
+    return {.m = m, .step = static_cast<double>(step), .refined = least_squares_step(values, step)};
   }
   return {};
 }

@@ -28,8 +28,7 @@ void add_finite(const GroupPair& group, std::size_t i, GroupLanes& lanes, ErrorS
   lanes.squared_build[lane] += build * build;
   lanes.product[lane] += source * build;
   if (group.scale && 2 * error > std::fabs(*group.scale)) ++row.moved;
-  const std::uint64_t column =
-      group.columns.empty() ? group.first_column + i : group.columns[i];
+  const std::uint64_t column = group.columns.empty() ? group.first_column + i : group.columns[i];
   note_worst({.error = error, .row = group.row, .column = column}, row.worst);
 }
 

@@ -40,8 +40,8 @@ struct GroupLanes {
 
 // One group of both sides.
 struct GroupPair {
-  std::span<const double> build;   // dequantized and rounded to the source's type
-  std::span<const double> source;  // as many
+  std::span<const double> build;     // dequantized and rounded to the source's type
+  std::span<const double> source;    // as many
   std::optional<double> scale = {};  // none when the build is plain
   std::uint64_t row = 0;
   std::uint64_t first_column = 0;

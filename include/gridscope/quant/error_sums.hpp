@@ -43,12 +43,12 @@ struct ErrorSums {
   // none of what follows.
   std::uint64_t build_non_finite = 0;
   std::uint64_t source_non_finite = 0;
-  double abs_error = 0.0;               // sum |e|
-  double squared_error = 0.0;           // sum e^2
-  double squared_source = 0.0;          // sum v^2
-  double squared_build = 0.0;           // sum y^2
-  double product = 0.0;                 // sum v y
-  WorstError worst = {};                // of the largest the one in the first row, then column
+  double abs_error = 0.0;       // sum |e|
+  double squared_error = 0.0;   // sum e^2
+  double squared_source = 0.0;  // sum v^2
+  double squared_build = 0.0;   // sum y^2
+  double product = 0.0;         // sum v y
+  WorstError worst = {};        // of the largest the one in the first row, then column
 
   // Adds what comes after this in order.
   void add(const ErrorSums& later);

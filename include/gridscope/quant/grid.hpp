@@ -49,11 +49,10 @@ struct GridFit {
   friend bool operator==(const GridFit&, const GridFit&) = default;
 };
 
-// `values` are numbers of `dtype` (BF16, F16 or F32); `levels` gets the level of each when the group
-// is on a grid or ambiguous, and may be empty. Levels are found by rounding v / step, so groups
-// whose weights are so near to zero that their type keeps too few bits of them (below 2^-14 for
-// F16) can be called off grid.
-// Requires: levels.empty() or levels.size() == values.size().
+// `values` are numbers of `dtype` (BF16, F16 or F32); `levels` gets the level of each when the
+// group is on a grid or ambiguous, and may be empty. Levels are found by rounding v / step, so
+// groups whose weights are so near to zero that their type keeps too few bits of them (below 2^-14
+// for F16) can be called off grid. Requires: levels.empty() or levels.size() == values.size().
 [[nodiscard]] GridFit fit_grid(std::span<const float> values, Dtype dtype, LevelRange range,
                                std::span<std::int16_t> levels);
 
@@ -62,8 +61,8 @@ struct GridFit {
 void fit_grids(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
                std::span<GridFit> fits);
 
-// How many numbers of type `dtype` (BF16, F16 or F32) lie in the feasible interval of a fit: 1 for a
-// grid with steps of that type, mostly. Counts up to `limit`. Requires: fit.has_step().
+// How many numbers of type `dtype` (BF16, F16 or F32) lie in the feasible interval of a fit: 1 for
+// a grid with steps of that type, mostly. Counts up to `limit`. Requires: fit.has_step().
 [[nodiscard]] std::uint32_t step_candidates(const GridFit& fit, Dtype dtype, std::uint32_t limit);
 
 // The group sizes that are tried along a row of `columns` weights, largest first: the whole row,
