@@ -109,9 +109,4 @@ Result<Inspection> inspect(const Checkpoint& checkpoint, const InspectOptions& o
   return inspection;
 }
 
-std::optional<Severity> worst_severity(const Inspection& inspection) {
-  if (inspection.findings.empty()) return std::nullopt;
-  return std::ranges::max(inspection.findings, {}, &Finding::severity).severity;
-}
-
 }  // namespace gridscope::analysis

@@ -92,6 +92,13 @@ Result<GridResults> run(const GridCheckRequest& request, const GridPlan& plan, C
   return results;
 }
 
+Result<analysis::GridReport> conclude(const GridCheckRequest& request, const GridPlan& plan,
+                                      const GridResults& results) {
+  GRIDSCOPE_TRY(auto report, analysis::assemble_grid_report(plan, results));
+  analysis::add_requirement_findings(request.requirements, report);
+  return report;
+}
+
 // ---- merging ------------------------------------------------------------------------------------
 
 Result<GridJournal> read_part(const std::filesystem::path& path) {
@@ -152,7 +159,7 @@ Result<analysis::GridCost> plan_grid_check(const GridCheckRequest& request, Cont
 Result<analysis::GridReport> grid_check(const GridCheckRequest& request, Context& context) {
   GRIDSCOPE_TRY(const auto prepared, prepare(request, context));
   GRIDSCOPE_TRY(const auto results, run(request, prepared->plan, context));
-  return analysis::assemble_grid_report(prepared->plan, results);
+  return conclude(request, prepared->plan, results);
 }
 
 Result<std::string> grid_check_part(const GridCheckRequest& request, Context& context) {
@@ -164,6 +171,7 @@ Result<std::string> grid_check_part(const GridCheckRequest& request, Context& co
 }
 
 Result<analysis::GridReport> merge_grid_parts(const std::vector<std::filesystem::path>& paths,
+                                              const analysis::Requirements& requirements,
                                               Context& context) {
   std::vector<GridJournal> parts;
   for (const std::filesystem::path& path : paths) {
@@ -175,8 +183,10 @@ Result<analysis::GridReport> merge_grid_parts(const std::vector<std::filesystem:
   }
   GRIDSCOPE_CHECK(check_parts(paths, parts));
   const GridJournalHeader& header = parts.front().header;
-  const GridCheckRequest request{
-      .source = header.source, .builds = header.builds, .selection = header.selection};
+  const GridCheckRequest request{.source = header.source,
+                                 .builds = header.builds,
+                                 .selection = header.selection,
+                                 .requirements = requirements};
   GRIDSCOPE_TRY(const auto prepared, prepare(request, context));
   if (prepared->plan.fingerprint != header.fingerprint) {
     return fail(ErrorCode::kChanged, "source or build have changed since the parts were made",
@@ -184,7 +194,7 @@ Result<analysis::GridReport> merge_grid_parts(const std::vector<std::filesystem:
   }
   GridResults results;
   for (GridJournal& part : parts) results.merge(part.results);
-  return analysis::assemble_grid_report(prepared->plan, results);
+  return conclude(request, prepared->plan, results);
 }
 
 }  // namespace gridscope::app

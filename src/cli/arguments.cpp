@@ -35,8 +35,11 @@ Status Arguments::set(const OptionSpec& option, std::string_view value) {
         option.is_positional() ? std::string(option.name) : fmt::format("--{}", option.name);
     return tl::make_unexpected(with_context(std::move(number).error(), name));
   }
-  values_[std::string(option.name)] = {
-      .text = std::string(value), .number = *number, .given = true};
+  Value& kept = values_[std::string(option.name)];
+  kept.text = std::string(value);
+  kept.number = *number;
+  kept.given = true;
+  if (option.occurs == Occurs::kRepeatedly) kept.all.emplace_back(value);
   return {};
 }
 
@@ -46,6 +49,14 @@ bool Arguments::given(std::string_view name) const {
 
 const std::string& Arguments::text(std::string_view name) const {
   return value(name).text;
+}
+
+const std::vector<std::string>& Arguments::texts(std::string_view name) const {
+  return value(name).all;
+}
+
+double Arguments::real(std::string_view name) const {
+  return parse_real(text(name)).value_or(0.0);
 }
 
 std::uint64_t Arguments::number(std::string_view name) const {
@@ -58,9 +69,13 @@ std::chrono::milliseconds Arguments::duration(std::string_view name) const {
 
 std::string Arguments::subject() const {
   std::string subject(verb_->name);
-  for (const OptionSpec& positional : verb_->positionals) {
-    const std::string shown = without_secrets(text(positional.name));
+  const auto add = [&subject](std::string_view word) {
+    const std::string shown = without_secrets(word);
     subject += ' ' + (shown.empty() ? "\"\"" : shown);
+  };
+  for (const OptionSpec& positional : verb_->positionals) {
+    if (positional.occurs == Occurs::kOnce) add(text(positional.name));
+    for (const std::string& word : texts(positional.name)) add(word);
   }
   return subject;
 }

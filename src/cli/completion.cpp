@@ -98,7 +98,11 @@ std::string expect_function() {
   for (const VerbSpec& verb : program().verbs) {
     for (const OptionSpec& option : verb.options) cases += option_case(verb.name, option);
     for (std::size_t i = 0; i < verb.positionals.size(); ++i) {
-      cases += fmt::format("    '{} #{}') {} ;;\n", verb.name, i, expectation(verb.positionals[i]));
+      // Words after the first of an open end are of its kind too.
+      const std::string place =
+          verb.positionals[i].occurs == Occurs::kRepeatedly ? "'*" : fmt::format("{}'", i);
+      cases +=
+          fmt::format("    '{} #{}) {} ;;\n", verb.name, place, expectation(verb.positionals[i]));
     }
   }
   return fmt::format("_gridscope_expect() {{\n  case $1 in\n{}    *) kind=none ;;\n  esac\n}}\n",

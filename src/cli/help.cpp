@@ -75,6 +75,7 @@ std::string usage(const VerbSpec& verb) {
   for (const OptionSpec& positional : verb.positionals) {
     line += positional.choices.empty() ? fmt::format(" {}", positional.name)
                                        : fmt::format(" {}", fmt::join(positional.choices, "|"));
+    if (positional.occurs == Occurs::kRepeatedly) line += "...";
   }
   return line;
 }

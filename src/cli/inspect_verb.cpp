@@ -2,6 +2,7 @@
 #include <string>
 
 #include "gridscope/app/inspect.hpp"
+#include "gridscope/cli/fail_on.hpp"
 #include "gridscope/cli/settings.hpp"
 #include "gridscope/cli/verb_list.hpp"
 #include "gridscope/report/inspection_report.hpp"
@@ -25,13 +26,6 @@ std::string render(const analysis::Inspection& inspection, std::string_view form
   return report::inspection_text(inspection);
 }
 
-// Whether the worst finding reaches the severity that --fail-on names.
-bool fails(const analysis::Inspection& inspection, std::string_view fail_on) {
-  const std::optional<Severity> worst = analysis::worst_severity(inspection);
-  if (!worst || fail_on == "never") return false;
-  return *worst >= (fail_on == "warning" ? Severity::kWarning : Severity::kError);
-}
-
 }  // namespace
 
 Result<Answer> run_inspect(const Arguments& arguments, const Surroundings& around) {
@@ -39,7 +33,7 @@ Result<Answer> run_inspect(const Arguments& arguments, const Surroundings& aroun
                 app::Context::make(make_settings(arguments), around.observer, around.stop));
   GRIDSCOPE_TRY(const auto inspection, app::inspect(make_request(arguments), *context));
   return Answer{.text = render(inspection, arguments.text("format")),
-                .exit_code = fails(inspection, arguments.text("fail-on")) ? 1 : 0};
+                .exit_code = reaches(inspection.findings, arguments.text("fail-on")) ? 1 : 0};
 }
 
 }  // namespace gridscope::cli

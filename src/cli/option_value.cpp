@@ -106,6 +106,18 @@ std::optional<std::uint64_t> parse_seconds(std::string_view text) {
   return checked_add(*milliseconds, *fraction);
 }
 
+std::optional<double> parse_real(std::string_view text) {
+  const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
+  const bool plain = digits.find_first_not_of("0123456789.") == std::string_view::npos;
+  if (digits.empty() || !plain || !is_digit(digits.front()) || !is_digit(digits.back())) {
+    return std::nullopt;
+  }
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 Result<std::uint64_t> check_value(const OptionSpec& option, std::string_view text) {
   switch (option.kind) {
     case ValueKind::kChoice:
@@ -119,6 +131,14 @@ Result<std::uint64_t> check_value(const OptionSpec& option, std::string_view tex
       return check_range(
           option, parse_seconds(text),
           fmt::format("seconds from 0.001 to {}, such as 30 or 0.5", option.maximum / 1000), text);
+    case ValueKind::kFraction: {
+      const auto number = parse_real(text);
+      if (!number || *number < 0.0 || *number > 1.0) return expected("a number from 0 to 1", text);
+      break;
+    }
+    case ValueKind::kReal:
+      if (!parse_real(text)) return expected("a number such as 30 or 17.5", text);
+      break;
     case ValueKind::kProxy:
       return check_proxy(text);
     case ValueKind::kFlag:

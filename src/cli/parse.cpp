@@ -85,8 +85,9 @@ class Splitter {
       if (option.kind == ValueKind::kFlag) {
         app.add_flag(flags_of(option));
       } else {
+        const bool open_end = option.is_positional() && option.occurs == Occurs::kRepeatedly;
         app.add_option(flags_of(option))
-            ->expected(1)
+            ->expected(open_end ? -1 : 1)
             ->type_name(std::string(option.value_name))
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       }
@@ -188,21 +189,22 @@ Status take(const Splitter& words, const OptionSpec& option, Arguments& argument
   const VerbSpec* const verb = &arguments.verb();
   const std::vector<std::string> values = words.values(option);
   if (values.empty()) {
-    return option.is_positional() ? wrong_usage(verb, fmt::format("{} is missing", option.name))
-                                  : Status{};
+    const bool needed = option.is_positional() && option.occurs == Occurs::kOnce;
+    return needed ? wrong_usage(verb, fmt::format("{} is missing", option.name)) : Status{};
   }
   if (option.kind == ValueKind::kFlag) return arguments.set(option, {});
-  if (values.size() > 1) {
+  if (values.size() > 1 && option.occurs == Occurs::kOnce) {
     return wrong_usage(verb, fmt::format("--{} is given {} times", option.name, values.size()));
   }
-  if (!option.is_positional() && values[0].starts_with("--")) {
-    return wrong_usage(verb, fmt::format("--{} needs a value ({}) before the next option",
-                                         option.name, option.value_name));
+  for (const std::string& value : values) {
+    if (!option.is_positional() && value.starts_with("--")) {
+      return wrong_usage(verb, fmt::format("--{} needs a value ({}) before the next option",
+                                           option.name, option.value_name));
+    }
+    auto status = arguments.set(option, value);
+    if (!status) return wrong_usage(verb, status.error().message, nearest(value, option.choices));
   }
-  auto status = arguments.set(option, values[0]);
-  if (status) return {};
-  const std::string_view meant = nearest(values[0], option.choices);
-  return wrong_usage(verb, status.error().message, meant);
+  return {};
 }
 
 // Shared options are known everywhere; one without an effect may stand for a misunderstanding.

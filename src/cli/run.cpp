@@ -94,6 +94,9 @@ Result<Output> open_output(const Arguments& arguments) {
   for (const OptionSpec& positional : arguments.verb().positionals) {
     if (positional.kind != ValueKind::kModel) continue;
     GRIDSCOPE_CHECK(app::check_output(arguments.text(positional.name), path));
+    for (const std::string& model : arguments.texts(positional.name)) {
+      GRIDSCOPE_CHECK(app::check_output(model, path));
+    }
   }
   return Output::open(path);
 }

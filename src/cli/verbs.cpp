@@ -182,6 +182,90 @@ constexpr auto kCheckExitCodes = std::to_array<Term>({
          "interrupted"},
 });
 
+// --- grid-check ---
+
+constexpr std::array<std::string_view, 2> kRequirable = {"exact", "same_grid"};
+
+constexpr auto kGridCheckPositionals = std::to_array<OptionSpec>({
+    {.name = "SOURCE",
+     .kind = ValueKind::kModel,
+     .help = "the checkpoint that the builds were made from; with --merge the first part"},
+    {.name = "BUILD",
+     .kind = ValueKind::kModel,
+     .help = "a quantized build of it; with --merge another part",
+     .occurs = Occurs::kRepeatedly},
+});
+
+constexpr auto kGridCheckOptions = std::to_array<OptionSpec>({
+    {.name = "tensor",
+     .kind = ValueKind::kText,
+     .value_name = "GLOB",
+     .help = "compare only weights whose name, in build or source, matches; may be given again",
+     .occurs = Occurs::kRepeatedly},
+    {.name = "sample",
+     .kind = ValueKind::kText,
+     .value_name = "N|FRACTION",
+     .help =
+         "compare only so many weights (12) or such a share of them (0.05), the same ones every "
+         "time, spread over layers and roles"},
+    {.name = "max-moved",
+     .kind = ValueKind::kFraction,
+     .value_name = "FRACTION",
+     .help = "fail when a larger share of a build's weights moved by half a step or more"},
+    {.name = "min-sqnr",
+     .kind = ValueKind::kReal,
+     .value_name = "DB",
+     .help = "fail when a build's signal to quantization noise is lower"},
+    {.name = "require",
+     .kind = ValueKind::kChoice,
+     .value_name = "VERDICT",
+     .help = "fail when a build's verdict is worse",
+     .choices = kRequirable},
+    {.name = "plan", .help = "say what would be read, and read nothing but headers"},
+    {.name = "jobs",
+     .kind = ValueKind::kCount,
+     .value_name = "N",
+     .help = "compute on N threads; the result is the same with any number",
+     .fallback = "2",
+     .maximum = 256},
+    {.name = "shard",
+     .kind = ValueKind::kText,
+     .value_name = "I/N",
+     .help = "do the I-th of N parts, and write a part for --merge"},
+    {.name = "merge", .help = "put the parts of all shards together into one report"},
+    {.name = "resume",
+     .kind = ValueKind::kFile,
+     .value_name = "FILE",
+     .help = "keep what is done in FILE, and go on from there when it exists"},
+    {.name = "format",
+     .kind = ValueKind::kChoice,
+     .value_name = "FORMAT",
+     .help = "how the result is written",
+     .choices = kReportFormats,
+     .fallback = "text"},
+    {.name = "json",
+     .help = "short for --format json",
+     .means_option = "format",
+     .means_value = "json"},
+    {.name = "fail-on",
+     .kind = ValueKind::kChoice,
+     .value_name = "SEVERITY",
+     .help = "the least severe finding that makes the exit code 1",
+     .choices = kSeverities,
+     .fallback = "error"},
+});
+
+constexpr auto kGridCheckExamples = std::to_array<Example>({
+    {.command = "gridscope grid-check ./qat-unquantized ./qat-w4a16 --require same_grid",
+     .purpose = "did the 4-bit build keep every level of the source"},
+    {.command = "gridscope grid-check org/source org/build-awq org/build-gptq --sample 0.05",
+     .purpose = "two builds beside each other, a twentieth of their weights"},
+    {.command = "gridscope grid-check org/source org/build --shard 1/4 -o part-1.jsonl",
+     .purpose = "a quarter of the work, for another machine to do the rest"},
+    {.command = "gridscope grid-check --merge part-*.jsonl --json -o report.json",
+     .purpose = "the report of all four"},
+});
+
 // --- cache, completion, man ---
 
 constexpr std::array<std::string_view, 2> kCacheActions = {"info", "clear"};
@@ -249,6 +333,20 @@ constexpr auto kVerbs = std::to_array<VerbSpec>({
      .examples = kInspectExamples,
      .exit_codes = kCheckExitCodes,
      .run = run_inspect},
+    {.name = "grid-check",
+     .summary = "Check whether builds kept their source's quantization grid",
+     .description =
+         "Reads source and builds weight by weight, decodes whatever 4-bit format a build is "
+         "stored "
+         "in, and compares the numbers: which are the source's, which moved to another level, how "
+         "far off they are, and whether a scale was folded into them. Every build gets a verdict: "
+         "exact, same_grid, levels_moved, smoothed, different_model or corrupt.",
+     .positionals = kGridCheckPositionals,
+     .options = kGridCheckOptions,
+     .groups = kReadingGroups,
+     .examples = kGridCheckExamples,
+     .exit_codes = kCheckExitCodes,
+     .run = run_grid_check},
     {.name = "cache",
      .summary = "Show or empty the range cache",
      .description =

@@ -1,5 +1,7 @@
 #include "gridscope/core/finding.hpp"
 
+#include <algorithm>
+
 namespace gridscope {
 
 std::string_view severity_name(Severity severity) {
@@ -17,6 +19,11 @@ std::string_view severity_name(Severity severity) {
 void Finding::add_tensor(std::string_view name) {
   if (tensors.size() < kMaxTensorsNamed) tensors.emplace_back(name);
   ++tensor_count;
+}
+
+std::optional<Severity> worst_severity(std::span<const Finding> findings) {
+  if (findings.empty()) return std::nullopt;
+  return std::ranges::max(findings, {}, &Finding::severity).severity;
 }
 
 }  // namespace gridscope

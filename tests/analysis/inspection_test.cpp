@@ -150,13 +150,6 @@ TEST(Inspect, IsFastForManyModules) {
   EXPECT_LT(took, std::chrono::seconds(2));
 }
 
-TEST(WorstSeverity, IsThatOfTheWorstFinding) {
-  Inspection inspection;
-  EXPECT_EQ(worst_severity(inspection), std::nullopt);
-  inspection.findings = {finding("A", Severity::kNote), finding("B", Severity::kWarning)};
-  EXPECT_EQ(worst_severity(inspection), Severity::kWarning);
-}
-
 TEST(GroupBy, NamesAreReadBack) {
   for (const std::string_view name : {"part", "role", "dtype", "layer", "file"}) {
     const std::optional<GroupBy> by = parse_group_by(name);

@@ -24,5 +24,13 @@ TEST(Finding, NamesTheFirstTensorsAndCountsAll) {
   EXPECT_EQ(finding.tensors.back(), "t99");
 }
 
+TEST(WorstSeverity, IsThatOfTheWorstFinding) {
+  std::vector<Finding> findings;
+  EXPECT_EQ(worst_severity(findings), std::nullopt);
+  findings = {{.code = "A", .severity = Severity::kNote, .message = "", .remedy = ""},
+              {.code = "B", .severity = Severity::kWarning, .message = "", .remedy = ""}};
+  EXPECT_EQ(worst_severity(findings), Severity::kWarning);
+}
+
 }  // namespace
 }  // namespace gridscope

@@ -117,7 +117,4 @@ struct InspectOptions {
 // The order of an inspection's findings: worst first, then by code and message.
 void sort_findings(std::vector<Finding>& findings);
 
-// The worst severity among the findings, if any.
-[[nodiscard]] std::optional<Severity> worst_severity(const Inspection& inspection);
-
 }  // namespace gridscope::analysis

@@ -10,6 +10,7 @@
 
 #include "gridscope/analysis/grid_plan.hpp"
 #include "gridscope/analysis/grid_report.hpp"
+#include "gridscope/analysis/requirements.hpp"
 #include "gridscope/app/context.hpp"
 #include "gridscope/core/result.hpp"
 
@@ -19,6 +20,7 @@ struct GridCheckRequest {
   std::string source;
   std::vector<std::string> builds;
   analysis::GridSelection selection = {};
+  analysis::Requirements requirements = {};
   std::size_t jobs = 2;
   std::optional<analysis::Shard> shard = {};
   // A journal: finished items are appended as they come, and taken from it when it is there
@@ -42,6 +44,7 @@ struct GridCheckRequest {
 // The report that one run would have given, of the parts of all shards. Reads headers alone.
 // Errors: kInvalidArgument for parts of different checks, a part that is missing or there twice.
 [[nodiscard]] Result<analysis::GridReport> merge_grid_parts(
-    const std::vector<std::filesystem::path>& parts, Context& context);
+    const std::vector<std::filesystem::path>& parts, const analysis::Requirements& requirements,
+    Context& context);
 
 }  // namespace gridscope::app

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gridscope/cli/verbs.hpp"
 #include "gridscope/core/result.hpp"
@@ -23,6 +24,7 @@ class Arguments {
   // All defaults. Requires: every fallback in the table is a valid value.
   explicit Arguments(const VerbSpec& verb);
 
+  // Replaces the value, or adds one to what may be given repeatedly.
   // Errors: kInvalidArgument, naming the option, what it expects and what it found.
   [[nodiscard]] Status set(const OptionSpec& option, std::string_view value);
 
@@ -31,6 +33,10 @@ class Arguments {
   [[nodiscard]] bool flag(std::string_view name) const { return given(name); }
   // As written; empty when it was not given and has no default.
   [[nodiscard]] const std::string& text(std::string_view name) const;
+  // Every value of what may be given repeatedly, in order.
+  [[nodiscard]] const std::vector<std::string>& texts(std::string_view name) const;
+  // Of fractions and reals; 0 when it was not given.
+  [[nodiscard]] double real(std::string_view name) const;
   // Of counts and sizes; 0 when it was not given and has no default.
   [[nodiscard]] std::uint64_t number(std::string_view name) const;
   [[nodiscard]] std::chrono::milliseconds duration(std::string_view name) const;
@@ -42,6 +48,7 @@ class Arguments {
  private:
   struct Value {
     std::string text;
+    std::vector<std::string> all = {};
     std::uint64_t number = 0;
     bool given = false;
   };

@@ -1,6 +1,7 @@
 #pragma once
 
-// Strict reading of option values: the whole text or nothing, no sign, no exponent, no blanks.
+// Strict reading of option values: the whole text or nothing, no exponent, no blanks, and no sign
+// but the minus of a real number.
 
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,9 @@ namespace gridscope::cli {
 
 // "30", "0.25": at most three decimals. In milliseconds.
 [[nodiscard]] std::optional<std::uint64_t> parse_seconds(std::string_view text);
+
+// "0.25", "30", "-3": digits with at most one point, a minus sign before them.
+[[nodiscard]] std::optional<double> parse_real(std::string_view text);
 
 // The number behind a value of that option; 0 for kinds that are no number.
 // Errors: kInvalidArgument, "expected ..., found ..." without the option's name.

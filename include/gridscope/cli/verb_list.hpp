@@ -9,6 +9,7 @@
 namespace gridscope::cli {
 
 [[nodiscard]] Result<Answer> run_inspect(const Arguments& arguments, const Surroundings& around);
+[[nodiscard]] Result<Answer> run_grid_check(const Arguments& arguments, const Surroundings& around);
 [[nodiscard]] Result<Answer> run_cache(const Arguments& arguments, const Surroundings& around);
 [[nodiscard]] Result<Answer> run_completion(const Arguments& arguments, const Surroundings& around);
 [[nodiscard]] Result<Answer> run_man(const Arguments& arguments, const Surroundings& around);

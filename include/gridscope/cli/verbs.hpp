@@ -24,12 +24,20 @@ enum class ValueKind : std::uint8_t {
   kText,       // anything
   kChoice,     // one of `choices`
   kCount,      // a whole number, minimum to maximum
+  kFraction,   // a number from 0 to 1
+  kReal,       // a number
   kSize,       // bytes, minimum to maximum, a unit allowed: 500MB, 2GiB
   kSeconds,    // seconds with up to three decimals; kept as milliseconds
   kProxy,      // [scheme://]host[:port]; may hold a password, so it is never shown
   kFile,       // a path
   kDirectory,  // a path of a directory
   kModel,      // a reference: a path, an id, a URL
+};
+
+// How often an option or a positional argument may be given.
+enum class Occurs : std::uint8_t {
+  kOnce,        // a positional argument must be
+  kRepeatedly,  // any number of times; of positional arguments only the last one
 };
 
 struct OptionSpec {
@@ -42,6 +50,7 @@ struct OptionSpec {
   std::string_view help;             // a phrase without a full stop at its end
   std::span<const std::string_view> choices = {};
   std::string_view fallback = {};  // the value when none is given, as one would write it
+  Occurs occurs = Occurs::kOnce;
   std::uint64_t minimum = 1;
   std::uint64_t maximum = kUnbounded;
   // A flag that is short for another option with a fixed value: --json for --format json.
@@ -84,7 +93,7 @@ struct VerbSpec {
   std::string_view name;
   std::string_view summary;  // one line without a full stop
   std::string_view description;
-  std::span<const OptionSpec> positionals;  // all of them required
+  std::span<const OptionSpec> positionals;
   std::span<const OptionSpec> options;
   std::span<const OptionGroup> groups;  // those of the shared options that it heeds and takes
   std::span<const Example> examples;

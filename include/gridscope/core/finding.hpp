@@ -4,6 +4,8 @@
 // is, the tensors concerned, the bytes at stake and what to do about it.
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +32,8 @@ struct Finding {
 
   friend bool operator==(const Finding&, const Finding&) = default;
 };
+
+// The worst severity among the findings, if any.
+[[nodiscard]] std::optional<Severity> worst_severity(std::span<const Finding> findings);
 
 }  // namespace gridscope
