@@ -56,6 +56,13 @@ std::optional<bool> ties(const ModelConfig& config) {
   return std::nullopt;
 }
 
+// A head's width where nobody says it: the heads share the model's.
+std::optional<std::uint64_t> share_of_heads(std::optional<std::uint64_t> hidden_size,
+                                            std::optional<std::uint64_t> heads) {
+  if (!hidden_size || heads.value_or(0) == 0) return std::nullopt;
+  return *hidden_size / *heads;
+}
+
 std::optional<std::uint64_t> parse_count(const std::string* text) {
   if (text == nullptr) return std::nullopt;
   std::uint64_t value = 0;
@@ -95,6 +102,11 @@ Result<ModelConfig> parse_config(std::string_view json, std::string source) {
   config.vocab_size = number_of(text, {"vocab_size"});
   config.num_hidden_layers = number_of(text, {"num_hidden_layers", "n_layers", "n_layer"});
   config.num_kv_shared_layers = number_of(text, {"num_kv_shared_layers"});
+  config.head_dim = number_of(text, {"head_dim"});
+  if (!config.head_dim) {
+    const auto heads = number_of(text, {"num_attention_heads", "n_heads", "n_head"});
+    config.head_dim = share_of_heads(config.hidden_size, heads);
+  }
   return config;
 }
 
@@ -111,6 +123,10 @@ ModelConfig config_from_gguf(const format::TensorTable& table) {
   config.vocab_size = count(".vocab_size");
   config.num_kv_shared_layers = count(".attention.shared_kv_layers");
   config.num_hidden_layers = count(".block_count");
+  config.head_dim = count(".attention.key_length");
+  if (!config.head_dim) {
+    config.head_dim = share_of_heads(config.hidden_size, count(".attention.head_count"));
+  }
   // Here the block count includes the layers that predict further tokens.
   const std::uint64_t predicting = count(".nextn_predict_layers").value_or(0);
   if (config.num_hidden_layers && predicting <= *config.num_hidden_layers) {

@@ -72,12 +72,24 @@ std::vector<std::string> strings_of(const JsonValue* value) {
   return strings;
 }
 
-// "[128, 128]": rows and columns of a block; the columns are what shares a scale within a row.
-std::optional<std::int64_t> block_columns(const JsonValue* value) {
+// "[128, 128]": rows and columns of a block; {0, 0} for anything else.
+std::array<std::uint64_t, 2> block_of(const JsonValue* value) {
   if (value == nullptr || value->array() == nullptr || value->array()->size() != 2) return {};
-  const std::uint64_t* columns = value->array()->back().unsigned_integer();
-  if (columns == nullptr || *columns == 0 || *columns > (1U << 30U)) return std::nullopt;
-  return static_cast<std::int64_t>(*columns);
+  constexpr std::uint64_t kMostWeights = 1U << 30U;
+  std::array<std::uint64_t, 2> block = {};
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const std::uint64_t* side = (*value->array())[i].unsigned_integer();
+    if (side == nullptr || *side == 0 || *side > kMostWeights) return {};
+    block[i] = *side;
+  }
+  return block;
+}
+
+// The columns of a block are what shares a scale within a row.
+std::optional<std::int64_t> block_columns(const JsonValue* value) {
+  const std::uint64_t columns = block_of(value)[1];
+  if (columns == 0) return std::nullopt;
+  return static_cast<std::int64_t>(columns);
 }
 
 // What is common to most methods, under all of its names.
@@ -143,6 +155,7 @@ std::optional<Scheme> ct_scheme(std::string_view name, const JsonValue& group) {
   scheme.bits = bits_of(*weights, {"num_bits"}).value_or(8);
   scheme.group_size = ct_group_size(*weights);
   scheme.symmetric = flag_of(*weights, {"symmetric"}).value_or(true);
+  scheme.block = block_of(find_any(*weights, {"block_structure"}));
   return scheme;
 }
 
@@ -156,6 +169,7 @@ void read_config_groups(const JsonValue& object, QuantizationConfig& config) {
 
 void read_compressed_tensors(const JsonValue& object, QuantizationConfig& config) {
   config.format = text_of(object, {"format"});
+  config.version = text_of(object, {"version"});
   config.ignore = strings_of(object.find("ignore"));
   // "dense" says that the weights were written out plain.
   if (config.format != "dense") read_config_groups(object, config);
@@ -233,11 +247,15 @@ void read_bitsandbytes(const JsonValue& object, QuantizationConfig& config) {
 void read_fp8(const JsonValue& object, QuantizationConfig& config) {
   config.format = text_of(object, {"fmt"});
   config.ignore = strings_of(find_any(object, {"modules_to_not_convert", "ignored_layers"}));
-  config.schemes.push_back({.targets = {},
-                            .format = config.format,
-                            .bits = 8,
-                            .group_size = block_columns(object.find("weight_block_size")),
-                            .symmetric = {}});
+  const JsonValue* block = object.find("weight_block_size");
+  config.schemes.push_back(
+      {.targets = {},
+       .format = config.format,
+       .bits = 8,
+       .group_size = block_columns(block),
+       .symmetric = {},
+       .block = block_of(block),
+       .divides_by_scale = text_of(object, {"weight_scale_semantics"}) == "inverse"});
 }
 
 void read_mxfp4(const JsonValue& object, QuantizationConfig& config) {

@@ -3,6 +3,7 @@
 // What the configuration claims about quantization. The tensors have the last word; see
 // modules.hpp.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,11 +23,14 @@ struct QuantizationConfig {
     std::optional<std::uint32_t> bits;
     std::optional<std::int64_t> group_size;  // -1: a whole row
     std::optional<bool> symmetric;
+    std::array<std::uint64_t, 2> block = {0, 0};  // rows, columns that share a scale
+    bool divides_by_scale = false;
   };
 
   std::string method;  // as written, lower case: "compressed-tensors", "awq", "gptq", "mlx", ...
   std::string format;  // "pack-quantized", "gemm", "gptq_v2", "nf4", ...
-  std::optional<std::uint32_t> bits;       // when all schemes agree
+  std::string version = {};           // of the library that wrote a compressed-tensors checkpoint
+  std::optional<std::uint32_t> bits;  // when all schemes agree
   std::optional<std::int64_t> group_size;  // likewise
   std::optional<bool> symmetric;
   std::string

@@ -44,6 +44,8 @@ struct WeightPair {
   std::uint64_t columns = 0;
   // Added by the exporter to every value of the build (GGUF norms of Gemma 1 to 3: 1).
   double build_offset = 0.0;
+  // What the model adds to this norm's weight before it multiplies (Gemma 1 to 3: 1).
+  double norm_offset = 0.0;
   // The pair, in Matching::plain, of the norm whose output this weight reads: where smoothing would
   // have gone.
   std::optional<std::uint32_t> norm = {};
@@ -60,8 +62,9 @@ struct Matching {
   std::vector<std::string> source_only;
   std::vector<std::string> build_only;
   std::vector<Absence> absent_by_design;
-  // SHAPE_MISMATCH, WEIGHT_NOT_COMPARABLE (an obstacle), SOURCE_ONLY, BUILD_ONLY (errors: nothing
-  // may be left out silently).
+  // SHAPE_MISMATCH, WEIGHT_NOT_COMPARABLE (an obstacle on either side), SOURCE_ONLY, BUILD_ONLY
+  // (errors: nothing may be left out silently); VOCABULARY_PADDED (a warning: rows of an embedding
+  // that only one side has were left out).
   std::vector<Finding> findings;
 };
 

@@ -34,6 +34,9 @@ struct Weight {
   quant::WeightSpec spec;    // without data
   std::array<std::optional<StoredPlace>, quant::kCompanionCount> places = {};
   std::vector<std::uint64_t> shape = {};  // logical: [outputs, inputs], [experts, outputs, inputs]
+  // What headers leave open of it, as in LogicalShape.
+  std::uint64_t padding = 0;
+  bool is_flat = false;
   NameInfo info = {};
   // Why it cannot be compared although it is there ("recognised, but not decoded: ..."), or empty.
   std::string obstacle = {};
@@ -43,7 +46,9 @@ struct Weight {
 };
 
 // Every module that holds numbers, plain tensors of any rank included, in order of name. Biases
-// and other parameters that stand beside a weight are weights of their own.
+// and other parameters that stand beside a weight are weights of their own; a bias is a column, so
+// that its rows can be selected like those of its weight. A stack whose matrices do not simply
+// follow each other row by row is listed matrix by matrix: "...experts.gate_up_proj[3]".
 [[nodiscard]] std::vector<Weight> list_weights(const Checkpoint& checkpoint);
 
 // A decoder for the weight: reads the companions that are wanted whole.

@@ -1,0 +1,25 @@
+#pragma once
+
+// The shape of a weight as its model sees it, told from the shapes of what is stored.
+
+#include <cstdint>
+#include <vector>
+
+#include "gridscope/quant/weight_spec.hpp"
+
+namespace gridscope::model {
+
+struct LogicalShape {
+  std::vector<std::uint64_t> shape = {};  // [outputs, inputs], [experts, outputs, inputs]
+  // Codes fill whole words or bytes: there may be up to so many columns fewer.
+  std::uint64_t padding = 0;
+  // Of bitsandbytes' 4-bit weights a header tells only how many there are; then `shape` is flat.
+  bool is_flat = false;
+};
+
+// Requires: the spec has its codes. `parameters` is the number of weights that they hold (that of
+// ModuleTable::parameters_of), `bits` those of one code.
+[[nodiscard]] LogicalShape logical_shape(const quant::WeightSpec& spec, std::uint64_t parameters,
+                                         std::uint32_t bits);
+
+}  // namespace gridscope::model

@@ -1,0 +1,188 @@
+#include "gridscope/model/canonical_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "gridscope/model/names.hpp"
+
+// A decoder layer's part of the name is cut at its dots and brought to the form of Gemma 4: experts
+// and router stand right in the layer, the dense feed-forward block is "mlp".
+
+namespace gridscope::model {
+namespace {
+
+using Segments = std::vector<std::string_view>;
+
+struct Rename {
+  std::string_view from;
+  std::string_view to;
+};
+
+constexpr auto kFeedForward =
+    std::to_array<std::string_view>({"mlp", "block_sparse_moe", "feed_forward", "moe", "ffn"});
+constexpr auto kExperts =
+    std::to_array<std::string_view>({"experts", "local_experts", "switch_mlp", "switch_glu"});
+constexpr auto kSharedExperts =
+    std::to_array<std::string_view>({"shared_expert", "shared_experts", "shared_mlp"});
+// What may stand between a router's name and its weight.
+constexpr auto kRouterParts =
+    std::to_array<std::string_view>({"proj", "linear", "layer", "gate", "wg"});
+constexpr auto kProjections =
+    std::to_array<Rename>({{"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}});
+// Experts kept in a list under the name of the projection.
+constexpr auto kProjectionLists = std::to_array<Rename>({{"gate_up_projs", "gate_up_proj"},
+                                                         {"gate_projs", "gate_proj"},
+                                                         {"up_projs", "up_proj"},
+                                                         {"down_projs", "down_proj"}});
+
+bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string_view renamed(std::string_view word, std::span<const Rename> table) {
+  const auto found = std::ranges::find(table, word, &Rename::from);
+  return found == table.end() ? word : found->to;
+}
+
+Segments split(std::string_view text) {
+  Segments segments;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t dot = std::min(text.find('.', at), text.size());
+    segments.push_back(text.substr(at, dot - at));
+    at = dot + 1;
+  }
+  return segments;
+}
+
+std::string join(std::string_view prefix, const Segments& segments) {
+  return fmt::format("{}{}", prefix, fmt::join(segments, "."));
+}
+
+// "experts.switch_glu.up_proj" and "experts.up_projs.3" to "experts.up_proj", "experts.3.up_proj".
+void settle_experts(Segments& path) {
+  path.front() = "experts";
+  if (path.size() > 2 && is_one_of(path[1], kExperts)) path.erase(path.begin() + 1);
+  if (path.size() == 3 && is_number(path[2])) {
+    const std::string_view projection = renamed(path[1], kProjectionLists);
+    if (projection != path[1]) path = {path[0], path[2], projection};
+  }
+  path.back() = renamed(path.back(), kProjections);
+}
+
+// "gate", "router.proj" to "router"; what else hangs on a router keeps its own name below it.
+void settle_router(Segments& path) {
+  path.front() = "router";
+  if (path.size() == 2 && is_one_of(path[1], kRouterParts)) path.pop_back();
+}
+
+bool is_router(const Segments& path) {
+  if (path.front() == "router") return true;
+  const bool below = path.size() == 2 && path[1] == "e_score_correction_bias";
+  return path.front() == "gate" && (path.size() == 1 || below);
+}
+
+// `path` is what follows "layers.N.".
+void settle_layer(Segments& path) {
+  const bool in_block = path.size() > 1 && is_one_of(path.front(), kFeedForward);
+  if (in_block) path.erase(path.begin());
+  if (is_one_of(path.front(), kExperts) && path.size() > 1) return settle_experts(path);
+  if (is_one_of(path.front(), kSharedExperts)) {
+    path.front() = "shared_expert";
+    path.back() = renamed(path.back(), kProjections);
+    return;
+  }
+  const bool gate_alone = !in_block && path.front() == "gate";
+  if (is_router(path) && !gate_alone) return settle_router(path);
+  if (!in_block || path.front() == "shared_expert_gate") return;
+  path.back() = renamed(path.back(), kProjections);
+  path.insert(path.begin(), "mlp");
+}
+
+constexpr auto kFusedInto = std::to_array<Rename>({{"gate_proj", "gate_up_proj"},
+                                                   {"up_proj", "gate_up_proj"},
+                                                   {"q_proj", "qkv_proj"},
+                                                   {"k_proj", "qkv_proj"},
+                                                   {"v_proj", "qkv_proj"}});
+
+// The name without its last segment if that is "bias".
+std::string_view without_bias(std::string_view canonical) {
+  constexpr std::string_view kBias = ".bias";
+  if (canonical.ends_with(kBias)) canonical.remove_suffix(kBias.size());
+  return canonical;
+}
+
+}  // namespace
+
+std::string canonical_weight(std::string_view module) {
+  std::string name = canonical_module(module);
+  constexpr std::string_view kTransformer = "transformer.";
+  if (name.starts_with(kTransformer)) name.erase(0, kTransformer.size());
+  const std::string_view layer = layer_prefix(name);
+  if (layer.empty()) return name;
+  Segments path = split(std::string_view(name).substr(layer.size()));
+  settle_layer(path);
+  return join(layer, path);
+}
+
+std::string canonical_bias(std::string_view canonical) {
+  std::string name(canonical);
+  if (!is_bias(canonical)) name += ".bias";
+  return name;
+}
+
+bool is_bias(std::string_view canonical) {
+  return canonical.ends_with(".bias") || canonical.ends_with("_bias");
+}
+
+std::optional<std::string> matrix_of_stack(std::string_view canonical, std::uint64_t index) {
+  constexpr std::string_view kExpertsDot = "experts.";
+  const std::string_view layer = layer_prefix(canonical);
+  const std::string_view rest = canonical.substr(layer.size());
+  if (!layer.empty() && rest.starts_with(kExpertsDot)) {
+    const std::string_view matrix = rest.substr(kExpertsDot.size());
+    if (is_number(matrix.substr(0, matrix.find('.')))) return std::nullopt;
+    return fmt::format("{}experts.{}.{}", layer, index, matrix);
+  }
+  const bool altup = canonical == "altup_projections" || canonical == "altup_unembed_projections";
+  if (!altup) return std::nullopt;
+  return fmt::format("{}.{}", canonical, index);
+}
+
+std::optional<std::string> with_projection(std::string_view canonical, std::string_view from,
+                                           std::string_view to) {
+  const std::string_view stem = without_bias(canonical);
+  const std::size_t start = stem.rfind('.') + 1;  // 0 when there is no dot
+  if (stem.substr(start) != from) return std::nullopt;
+  return fmt::format("{}{}{}", stem.substr(0, start), to, canonical.substr(stem.size()));
+}
+
+std::string projection_family(std::string_view canonical) {
+  const std::string_view layer = layer_prefix(canonical);
+  Segments path = split(canonical.substr(layer.size()));
+  if (path.size() > 2 && path.front() == "experts" && is_number(path[1])) {
+    path.erase(path.begin() + 1);
+  }
+  const bool has_bias = path.size() > 1 && path.back() == "bias";
+  std::string_view& projection = path[path.size() - (has_bias ? 2 : 1)];
+  projection = renamed(projection, kFusedInto);
+  return join(layer, path);
+}
+
+std::string_view layer_prefix(std::string_view canonical) {
+  constexpr std::string_view kLayers = "layers.";
+  if (!canonical.starts_with(kLayers)) return {};
+  const std::size_t dot = canonical.find('.', kLayers.size());
+  if (dot == std::string_view::npos || dot + 1 == canonical.size()) return {};
+  const std::string_view number = canonical.substr(kLayers.size(), dot - kLayers.size());
+  return is_number(number) ? canonical.substr(0, dot + 1) : std::string_view();
+}
+
+}  // namespace gridscope::model
