@@ -1,8 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
+#include <iterator>
 #include <utility>
 
 #include "ct_groups.hpp"

@@ -25,8 +25,8 @@ tl::unexpected<Error> misfit(const WeightSpec& spec, std::uint32_t bits,
     const std::uint64_t whole = ct_words(CtPacking::kWholeCodes, bits, run.codes);
     if (run.words == dense || run.words == whole) continue;
     return corrupt(spec,
-                   fmt::format("its {} are {} of {} bits in {} words, expected {}",
-                               companion_name(run.companion), run.codes, bits, run.words, dense));
+                   fmt::format("its {} has {} words for {} of {} bits, expected {}",
+                               companion_name(run.companion), run.words, run.codes, bits, dense));
   }
   return corrupt(spec, "its codes and its zero points are not packed in the same way");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -29,6 +30,7 @@ constexpr std::initializer_list<Dtype> kFloatScales = {Dtype::kF32, Dtype::kBF16
 constexpr std::initializer_list<Dtype> kSingles = {Dtype::kF32};
 constexpr std::initializer_list<Dtype> kExponents = {Dtype::kU8, Dtype::kF8E8M0};
 constexpr std::int64_t kMxGroup = 32;
+constexpr std::array<std::uint64_t, 2> kUsualBlock = {128, 128};
 constexpr double kBnbInt8Range = 127.0;
 
 // value = (code - zero) * factor / divisor.
@@ -286,6 +288,9 @@ DecoderResult make_element_decoder(WeightSpec spec) {
                 require(spec, Companion::kCodes, family_of(spec.scheme).codes));
   GRIDSCOPE_CHECK(check_bnb_format(spec));
   if (spec.scheme == Scheme::kCtMxfp8 && spec.group_size == 0) spec.group_size = kMxGroup;
+  // Blocks of another size are found where they divide the weight; these mostly do not.
+  const bool blocks = spec.scheme == Scheme::kFp8Block || spec.scheme == Scheme::kFp8Scaled;
+  if (blocks && spec.block == std::array<std::uint64_t, 2>{}) spec.block = kUsualBlock;
   const MatrixStack weight = stack_of(codes->shape);
   GRIDSCOPE_TRY(ElementParts parts, solve_parts(spec, weight));
   GRIDSCOPE_TRY(WeightLayout layout, solve_layout(spec, weight, parts));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gridscope/core/checked.hpp"
+#include "gridscope/quant/codec.hpp"
 #include "packers.hpp"
 
 namespace gridscope::quant {
@@ -32,16 +33,20 @@ Result<StoredTensor> float_codes(const LeveledWeight& weight, const WeightSpec& 
   if (weight.bits != kByteBits) return cannot_hold(like, fmt::format("{} bits", weight.bits));
   const StoredTensor* const codes = like.find(Companion::kCodes);
   const Dtype dtype = codes == nullptr ? Dtype::kF8E4M3 : codes->dtype;
-  const int highest = dtype == Dtype::kF8E4M3 ? 0x7e : dtype == Dtype::kF8E5M2 ? 0x7b : 0x7f;
+  constexpr int kSign = 0x80;
   std::vector<std::uint8_t> stored(weight.levels.size());
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    const int level = weight.levels[i];
-    if (std::abs(level) > highest) {
-      return cannot_hold(like, fmt::format("level {} of {}", level, dtype_name(dtype)));
+  std::ranges::transform(weight.levels, stored.begin(), [](int level) {
+    return static_cast<std::uint8_t>(level < 0 ? kSign - level : level);
+  });
+  StoredTensor tensor = integer_tensor<std::uint8_t>(dtype, {weight.rows, weight.columns}, stored);
+  std::vector<double> values(stored.size());
+  load_numbers(dtype, tensor.data, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i]) || weight.levels[i] == -kSign) {
+      return cannot_hold(like, fmt::format("level {} of {}", weight.levels[i], dtype_name(dtype)));
     }
-    stored[i] = static_cast<std::uint8_t>(level < 0 ? 0x80 - level : level);
   }
-  return integer_tensor<std::uint8_t>(dtype, {weight.rows, weight.columns}, stored);
+  return tensor;
 }
 
 // Which scale of the weight each one of the grid is, and whether all others of its block are equal.
@@ -65,7 +70,8 @@ Result<std::vector<double>> block_scales(const LeveledWeight& weight, const Weig
 Result<StoredTensor> grid_scales(const LeveledWeight& weight, const WeightSpec& like) {
   const StoredTensor* const asked = like.find(Companion::kScale);
   const bool single = asked != nullptr && asked->shape == std::vector<std::uint64_t>{1};
-  const std::uint64_t block_rows = single ? weight.rows : like.block[0] != 0 ? like.block[0] : 1;
+  std::uint64_t block_rows = std::max<std::uint64_t>(like.block[0], 1);
+  if (single) block_rows = std::max<std::uint64_t>(weight.rows, 1);
   if (single && groups_of(weight) != 1) return cannot_hold(like, "a row has more than one group");
   GRIDSCOPE_TRY(std::vector<double> scales, block_scales(weight, like, block_rows));
   if (like.scale_use == WeightSpec::ScaleUse::kDivide) {

@@ -63,39 +63,36 @@ class SparseRows {
   const StoredTensor& dense_;
 };
 
-// All that are not zero, with the number of those before each row.
-void keep_nonzero(const LeveledWeight& weight, std::span<const double> values, WeightSpec& spec,
-                  SparseRows& sparse) {
+// All that are not zero: the number of them before each row.
+std::vector<std::uint64_t> keep_nonzero(std::span<const double> values, std::uint64_t columns,
+                                        SparseRows& sparse) {
   std::vector<std::uint64_t> offsets;
   std::uint64_t kept = 0;
   for (std::uint64_t i = 0; i < values.size(); ++i) {
-    if (i % weight.columns == 0) offsets.push_back(kept);
+    if (i % columns == 0) offsets.push_back(kept);
     if (values[i] == 0.0) continue;
-    sparse.keep(i / weight.columns, i % weight.columns);
+    sparse.keep(i / columns, i % columns);
     ++kept;
   }
-  spec[Companion::kRowOffsets] = integer_tensor<std::uint64_t>(Dtype::kI64, {weight.rows}, offsets);
-  spec[Companion::kCodes] = StoredTensor{.dtype = Dtype::kBF16, .shape = {kept}};
+  return offsets;
 }
 
-// Two of every four, the zeros among them where there are not enough others.
-Status keep_two_of_four(const LeveledWeight& weight, std::span<const double> values,
-                        WeightSpec& spec, SparseRows& sparse) {
-  if (weight.columns % 4 != 0) return cannot_hold(spec, "its columns are no multiple of four");
+// Two of every four, zeros among them where there are not enough others.
+Status keep_two_of_four(std::span<const double> values, std::uint64_t columns,
+                        const WeightSpec& like, SparseRows& sparse) {
+  if (columns % 4 != 0) return cannot_hold(like, "its columns are no multiple of four");
   for (std::uint64_t first = 0; first < values.size(); first += 4) {
     const auto quad = values.subspan(first, 4);
     auto zeros_kept = 2 - std::ranges::count_if(quad, [](double value) { return value != 0.0; });
     if (zeros_kept < 0) {
       return cannot_hold(
-          spec, fmt::format("more than two of four weights from {} on are not zero", first));
+          like, fmt::format("more than two of four weights from {} on are not zero", first));
     }
     for (std::uint64_t i = 0; i < quad.size(); ++i) {
       if (quad[i] == 0.0 && --zeros_kept < 0) continue;
-      sparse.keep(first / weight.columns, first % weight.columns + i);
+      sparse.keep(first / columns, first % columns + i);
     }
   }
-  spec[Companion::kCodes] =
-      StoredTensor{.dtype = Dtype::kBF16, .shape = {weight.rows, weight.columns / 2}};
   return {};
 }
 
@@ -115,14 +112,17 @@ Result<WeightSpec> pack_sparse(const LeveledWeight& weight, const WeightSpec& li
   std::vector<double> values(weight.levels.size());
   load_numbers(dense.dtype, dense.data, values);
   SparseRows sparse(dense);
+  StoredTensor codes = {.dtype = dense.dtype, .shape = {weight.rows, weight.columns / 2}};
   if (like.format == "sparse-24-bitmask") {
-    GRIDSCOPE_CHECK(keep_two_of_four(weight, values, spec, sparse));
+    GRIDSCOPE_CHECK(keep_two_of_four(values, weight.columns, like, sparse));
   } else {
-    keep_nonzero(weight, values, spec, sparse);
+    const auto offsets = keep_nonzero(values, weight.columns, sparse);
+    spec[Companion::kRowOffsets] =
+        integer_tensor<std::uint64_t>(Dtype::kI64, {weight.rows}, offsets);
+    codes.shape = {sparse.values.size() / element_bytes(dense.dtype)};
   }
-  StoredTensor& codes = spec[Companion::kCodes].value();
-  codes.dtype = dense.dtype;
   codes.data = std::move(sparse.values);
+  spec[Companion::kCodes] = std::move(codes);
   spec[Companion::kBitmask] = std::move(sparse.bitmask);
   const std::array<std::uint64_t, 2> shape = {weight.rows, weight.columns};
   spec[Companion::kShape] = integer_tensor<std::uint64_t>(Dtype::kI64, {shape.size()}, shape);

@@ -1,14 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "decoders.hpp"
-#include "gridscope/core/checked.hpp"
-#include "scale_grid.hpp"
 #include "spec_checks.hpp"
 #include "stored_numbers.hpp"
 
@@ -85,9 +82,8 @@ WeightSpec dense_spec(const WeightSpec& spec, const SparseShape& shape) {
   dense[Companion::kCodes] = StoredTensor{.dtype = dtype, .shape = {shape.rows, shape.columns}};
   dense[Companion::kBitmask].reset();
   dense[Companion::kRowOffsets].reset();
-  dense.scheme = spec.find(Companion::kScale) == nullptr ? Scheme::kPlain
-                 : dtype == Dtype::kI8                   ? Scheme::kCtInt
-                                                         : Scheme::kCtFloat;
+  dense.scheme = dtype == Dtype::kI8 ? Scheme::kCtInt : Scheme::kCtFloat;
+  if (spec.find(Companion::kScale) == nullptr) dense.scheme = Scheme::kPlain;
   return dense;
 }
 
@@ -182,9 +178,10 @@ DecoderResult make_sparse_decoder(WeightSpec spec) {
   SparseShape shape;
   GRIDSCOPE_CHECK(solve_size(spec, shape));
   GRIDSCOPE_CHECK(solve_starts(spec, shape));
-  const WeightSpec dense = dense_spec(spec, shape);
-  GRIDSCOPE_TRY(auto decoder, dense.scheme == Scheme::kPlain ? make_plain_decoder(dense)
-                                                             : make_element_decoder(dense));
+  WeightSpec dense = dense_spec(spec, shape);
+  const bool plain = dense.scheme == Scheme::kPlain;
+  GRIDSCOPE_TRY(auto decoder, plain ? make_plain_decoder(std::move(dense))
+                                    : make_element_decoder(std::move(dense)));
   return std::make_unique<SparseDecoder>(std::move(spec), std::move(shape), std::move(decoder));
 }
 

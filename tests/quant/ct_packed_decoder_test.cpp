@@ -226,13 +226,13 @@ TEST(CtPackedDecoder, RefusesShapesThatContradictEachOther) {
                  [](auto& spec) { spec[Companion::kShape] = shape_of({8, 32, 1}); });
   expect_refused("its codes I32 [8, 4] do not hold a weight of shape [8, -32]",
                  [](auto& spec) { spec[Companion::kShape] = shape_of({8, -32}); });
-  expect_refused("its codes are 40 of 4 bits in 4 words, expected 5", [](auto& spec) {
+  expect_refused("its codes has 4 words for 40 of 4 bits, expected 5", [](auto& spec) {
     spec[Companion::kShape] = shape_of({8, 40});
     spec.group_size = 0;
   });
   expect_refused("its zero point I32 [1, 2] does not fit 1 groups in a row",
                  [](auto& spec) { spec[Companion::kZeroPoint].value().shape = {1, 2}; });
-  expect_refused("its zero point are 8 of 4 bits in 2 words, expected 1",
+  expect_refused("its zero point has 2 words for 8 of 4 bits, expected 1",
                  [](auto& spec) { spec[Companion::kZeroPoint].value().shape = {2, 1}; });
   expect_refused("its rows of 32 weights have 1 groups of size 16",
                  [](auto& spec) { spec.group_size = 16; });

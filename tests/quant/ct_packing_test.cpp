@@ -95,11 +95,11 @@ TEST(SolveCtPacking, LetsZeroPointsDecide) {
 TEST(SolveCtPacking, NamesTheRunThatDoesNotFit) {
   EXPECT_THAT(solve(4, {{.codes = 32, .words = 5}}),
               test::Fails(ErrorCode::kCorrupt,
-                          HasSubstr("its codes are 32 of 4 bits in 5 words, expected 4")));
+                          HasSubstr("its codes has 5 words for 32 of 4 bits, expected 4")));
   EXPECT_THAT(solve(4, {{.codes = 32, .words = 4},
                         {.companion = Companion::kZeroPoint, .codes = 8, .words = 2}}),
               test::Fails(ErrorCode::kCorrupt,
-                          HasSubstr("its zero point are 8 of 4 bits in 2 words, expected 1")));
+                          HasSubstr("its zero point has 2 words for 8 of 4 bits, expected 1")));
   EXPECT_THAT(solve(3, {{.codes = 320, .words = 30},
                         {.companion = Companion::kZeroPoint, .codes = 320, .words = 32}}),
               test::Fails(ErrorCode::kCorrupt, HasSubstr("not packed in the same way")));

@@ -107,6 +107,17 @@ TEST(ElementDecoder, ReadsBlocks) {
   expect_whole_is_contiguous(spec);
 }
 
+// 300 rows and columns are three blocks of 128 each way, the last ones short.
+TEST(ElementDecoder, TakesTheUsualBlocksWhereNoneAreClaimed) {
+  const WeightSpec spec = bytes_with(Scheme::kFp8Block, Dtype::kF8E4M3, {300, 300},
+                                     std::vector<std::uint8_t>(90000, 0x38),
+                                     floats_of(Dtype::kF32, {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  const RowBlock block = decoded(spec);
+  EXPECT_EQ(block.row_values(127)[128], 2);
+  EXPECT_EQ(block.row_values(128)[127], 4);
+  EXPECT_EQ(block.row_values(299)[299], 9);
+}
+
 TEST(ElementDecoder, DividesWhereScalesAreInverse) {
   WeightSpec spec = bytes_with(Scheme::kFp8Block, Dtype::kF8E4M3, {1, 2}, {0x38, 0x40},
                                floats_of(Dtype::kF32, {1, 1}, {3.0}));
