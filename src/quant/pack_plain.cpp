@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "gridscope/core/checked.hpp"
 #include "gridscope/quant/codec.hpp"
