@@ -57,7 +57,8 @@ struct WeightSpec {
   std::int64_t group_size = 0;                  // -1: a whole row
   std::array<std::uint64_t, 2> block = {0, 0};  // rows, columns that share an FP8 scale
   std::optional<bool> symmetric = {};
-  std::string format = {};  // "pack-quantized", "gptq_v2", "nf4"
+  std::optional<bool> act_order = {};  // GPTQ desc_act
+  std::string format = {};             // "pack-quantized", "gptq_v2", "nf4"
 
   // How what is stored is to be read where nothing in the tensors tells.
   enum class GptqZeros : std::uint8_t { kMinusOne, kAsStored };  // v1, v2
