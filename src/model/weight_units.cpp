@@ -11,10 +11,8 @@
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/canonical_names.hpp"
 
-// Each round takes apart what has no counterpart of its name although the other side knows its
-// family: a stack into matrices, then a fused projection into single ones. The deepest weight is a
-// stack of fused projections, so it takes two rounds to get to units and one to see that nothing is
-// left to do.
+// What has no counterpart of its name is taken apart where the other side knows its family: first
+// all stacks into matrices, then, where that did not help, fused projections into single ones.
 
 namespace gridscope::model {
 namespace {
@@ -157,29 +155,29 @@ std::set<std::string, std::less<>> families_of(const WeightUnits& units) {
   return families;
 }
 
-// Takes apart what `other` stores in another form. Whether anything was.
-Result<bool> split_unmatched(WeightSide& side, const WeightSide& other, GateUpOrder order) {
+enum class Level : std::uint8_t { kStacks, kProjections };
+
+// Takes apart what `other` stores in another form.
+Status split_unmatched(WeightSide& side, const WeightSide& other, GateUpOrder order, Level level) {
   std::vector<std::string> unmatched;
   for (const auto& [name, unit] : side.units) {
     if (!other.units.contains(name)) unmatched.push_back(name);
   }
-  if (unmatched.empty()) return false;
+  if (unmatched.empty()) return {};
   const auto families = families_of(other.units);
-  bool changed = false;
   for (const std::string& name : unmatched) {
     if (!families.contains(projection_family(name))) continue;
     const WeightUnit unit = side.units.find(name)->second;
-    Pieces pieces = split_stack(side, name, unit);
-    if (pieces.empty()) pieces = split_gate_up(name, unit, order);
-    if (pieces.empty()) pieces = split_qkv(name, unit, other);
+    const bool stacks = level == Level::kStacks;
+    Pieces pieces = stacks ? split_stack(side, name, unit) : split_gate_up(name, unit, order);
+    if (pieces.empty() && !stacks) pieces = split_qkv(name, unit, other);
     if (pieces.empty()) continue;
     side.units.erase(name);
     for (auto& [piece_name, piece] : pieces) {
       GRIDSCOPE_CHECK(add_unit(side, std::move(piece_name), std::move(piece)));
     }
-    changed = true;
   }
-  return changed;
+  return {};
 }
 
 }  // namespace
@@ -189,10 +187,9 @@ Result<WeightSides> split_alike(std::span<const Weight> source, std::span<const 
   WeightSides sides;
   GRIDSCOPE_TRY(sides.source, take_whole(source, build));
   GRIDSCOPE_TRY(sides.build, take_whole(build, source));
-  for (bool changed = true; changed;) {
-    GRIDSCOPE_TRY(const bool source_changed, split_unmatched(sides.source, sides.build, order));
-    GRIDSCOPE_TRY(const bool build_changed, split_unmatched(sides.build, sides.source, order));
-    changed = source_changed || build_changed;
+  for (const Level level : {Level::kStacks, Level::kProjections}) {
+    GRIDSCOPE_CHECK(split_unmatched(sides.source, sides.build, order, level));
+    GRIDSCOPE_CHECK(split_unmatched(sides.build, sides.source, order, level));
   }
   return sides;
 }

@@ -32,6 +32,21 @@ TEST(Config, ReadsAWrapperOfALanguageModel) {
   EXPECT_EQ(config.tie_word_embeddings, false);
 }
 
+TEST(Config, TellsAHeadsWidth) {
+  EXPECT_EQ(parse(R"({"hidden_size": 64, "num_attention_heads": 4})").head_dim, 16U);
+  EXPECT_EQ(parse(R"({"hidden_size": 64, "num_attention_heads": 4, "head_dim": 32})").head_dim,
+            32U);
+  EXPECT_EQ(parse(R"({"hidden_size": 64, "num_attention_heads": 0})").head_dim, std::nullopt);
+  EXPECT_EQ(parse(R"({"num_attention_heads": 4})").head_dim, std::nullopt);
+  format::TensorTable table;
+  table.metadata = {{"general.architecture", "llama"},
+                    {"llama.embedding_length", "64"},
+                    {"llama.attention.head_count", "8"}};
+  EXPECT_EQ(config_from_gguf(table).head_dim, 8U);
+  table.metadata.emplace_back("llama.attention.key_length", "16");
+  EXPECT_EQ(config_from_gguf(table).head_dim, 16U);
+}
+
 TEST(Config, KnowsWhoTiesWhenNobodySays) {
   EXPECT_EQ(parse(R"({"model_type": "gemma3_text"})").tie_word_embeddings, true);
   EXPECT_EQ(parse(R"({"model_type": "llama"})").tie_word_embeddings, std::nullopt);

@@ -65,6 +65,24 @@ TEST(Quantization, InfersFormatsAndStrategiesOfGroups) {
   EXPECT_EQ(scheme(R"("type": "int")").bits, 8U);
 }
 
+TEST(Quantization, ReadsBlocksVersionsAndTheMeaningOfScales) {
+  const auto fp8 = read(R"({"quantization_config": {"quant_method": "fp8",
+    "weight_block_size": [64, 128], "weight_scale_semantics": "inverse"}})");
+  ASSERT_THAT(fp8.schemes, SizeIs(1));
+  EXPECT_THAT(fp8.schemes[0].block, ElementsAre(64, 128));
+  EXPECT_EQ(fp8.schemes[0].group_size, 128);
+  EXPECT_TRUE(fp8.schemes[0].divides_by_scale);
+  const auto packed = read(R"({"quantization_config": {"quant_method": "compressed-tensors",
+    "version": "0.17.1", "config_groups": {"g": {"targets": ["Linear"], "weights":
+    {"num_bits": 8, "strategy": "block", "block_structure": [16, 32]}}}}})");
+  EXPECT_EQ(packed.version, "0.17.1");
+  EXPECT_THAT(packed.schemes[0].block, ElementsAre(16, 32));
+  EXPECT_FALSE(packed.schemes[0].divides_by_scale);
+  const auto odd = read(R"({"quantization_config": {"quant_method": "fp8",
+    "weight_block_size": [0, 128]}})");
+  EXPECT_THAT(odd.schemes[0].block, ElementsAre(0, 0));
+}
+
 TEST(Quantization, ReadsPresetsAndSkipsGroupsWithoutWeights) {
   const auto config = read(R"({"quantization_config": {"quant_method": "compressed-tensors",
     "config_groups": {"W4A16": ["Linear"], "kv": {"targets": ["x"], "weights": null}}}})");

@@ -132,6 +132,8 @@ std::uint32_t ggml_type(Dtype dtype) {
       return 30;
     case Dtype::kMXFP4:
       return 39;
+    case Dtype::kNVFP4:
+      return 40;
     default:
       throw std::logic_error(fmt::format("no ggml type for {}", dtype_name(dtype)));
   }

@@ -1,0 +1,105 @@
+#include "gridscope/model/canonical_names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gridscope::model {
+namespace {
+
+TEST(CanonicalNames, BringsFamiliesAndWrappersToOneForm) {
+  for (const char* name :
+       {"model.language_model.layers.3.self_attn.q_proj",
+        "language_model.model.layers.3.self_attn.q_proj", "model.layers.3.self_attn.q_proj",
+        "language_model.layers.3.self_attn.q_proj",
+        "module._orig_mod.model.layers.3.self_attn.q_proj",
+        "base_model.model.model.layers.3.self_attn.q_proj.base_layer"}) {
+    EXPECT_EQ(canonical_weight(name), "layers.3.self_attn.q_proj") << name;
+  }
+  EXPECT_EQ(canonical_weight("language_model.lm_head"), "lm_head");
+  EXPECT_EQ(canonical_weight("transformer.h.0.attn.c_attn"), "h.0.attn.c_attn");
+  EXPECT_EQ(canonical_weight("model.vision_tower.encoder.layers.0.mlp.up_proj.linear"),
+            "vision_tower.encoder.layers.0.mlp.up_proj");
+}
+
+TEST(CanonicalNames, BringsExpertsToOnePlace) {
+  EXPECT_EQ(canonical_weight("model.layers.0.block_sparse_moe.experts.3.w1"),
+            "layers.0.experts.3.gate_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.block_sparse_moe.experts.3.w3"),
+            "layers.0.experts.3.up_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.block_sparse_moe.experts.3.w2"),
+            "layers.0.experts.3.down_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.switch_mlp.up_proj"), "layers.0.experts.up_proj");
+  EXPECT_EQ(canonical_weight("language_model.model.layers.0.experts.switch_glu.gate_proj"),
+            "layers.0.experts.gate_proj");
+  EXPECT_EQ(canonical_weight("model.language_model.layers.0.experts.gate_up_proj"),
+            "layers.0.experts.gate_up_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.experts.gate_up_projs.7"),
+            "layers.0.experts.7.gate_up_proj");
+  EXPECT_EQ(canonical_weight("language_model.model.layers.0.feed_forward.experts.down_proj"),
+            "layers.0.experts.down_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.shared_experts.up_proj"),
+            "layers.0.shared_expert.up_proj");
+}
+
+TEST(CanonicalNames, TellsRoutersFromGateProjections) {
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.gate"), "layers.0.router");
+  EXPECT_EQ(canonical_weight("model.layers.0.block_sparse_moe.gate"), "layers.0.router");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.router"), "layers.0.router");
+  EXPECT_EQ(canonical_weight("model.layers.0.router.proj"), "layers.0.router");
+  EXPECT_EQ(canonical_weight("model.layers.0.router.scale"), "layers.0.router.scale");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.gate.e_score_correction_bias"),
+            "layers.0.router.e_score_correction_bias");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.shared_expert_gate"),
+            "layers.0.shared_expert_gate");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp.gate_proj"), "layers.0.mlp.gate_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.feed_forward.w1"), "layers.0.mlp.gate_proj");
+  EXPECT_EQ(canonical_weight("model.layers.0.gate"), "layers.0.gate");
+}
+
+TEST(CanonicalNames, LeavesOtherNamesAlone) {
+  EXPECT_EQ(canonical_weight("model.layers.0"), "layers.0");
+  EXPECT_EQ(canonical_weight("model.layers.x.mlp.gate"), "layers.x.mlp.gate");
+  EXPECT_EQ(canonical_weight("model.layers.0.mlp"), "layers.0.mlp");
+  EXPECT_EQ(canonical_weight("audio_tower.layers.0.feed_forward.w1"),
+            "audio_tower.layers.0.feed_forward.w1");
+}
+
+TEST(CanonicalNames, NamesTheMatricesOfAStack) {
+  EXPECT_EQ(matrix_of_stack("layers.0.experts.down_proj", 5), "layers.0.experts.5.down_proj");
+  EXPECT_EQ(matrix_of_stack("layers.0.experts.down_proj.bias", 5),
+            "layers.0.experts.5.down_proj.bias");
+  EXPECT_EQ(matrix_of_stack("layers.0.experts.5.down_proj", 5), std::nullopt);
+  EXPECT_EQ(matrix_of_stack("layers.0.mlp.down_proj", 5), std::nullopt);
+  EXPECT_EQ(matrix_of_stack("altup_projections", 2), "altup_projections.2");
+}
+
+TEST(CanonicalNames, ReplacesProjections) {
+  EXPECT_EQ(with_projection("layers.0.mlp.gate_up_proj", "gate_up_proj", "up_proj"),
+            "layers.0.mlp.up_proj");
+  EXPECT_EQ(with_projection("layers.0.mlp.gate_up_proj.bias", "gate_up_proj", "up_proj"),
+            "layers.0.mlp.up_proj.bias");
+  EXPECT_EQ(with_projection("gate_up_proj", "gate_up_proj", "up_proj"), "up_proj");
+  EXPECT_EQ(with_projection("layers.0.mlp.up_proj", "gate_up_proj", "up_proj"), std::nullopt);
+}
+
+TEST(CanonicalNames, KnowsWhatIsFusedTogether) {
+  for (const char* name : {"layers.0.experts.3.up_proj", "layers.0.experts.gate_proj",
+                           "layers.0.experts.gate_up_proj", "layers.0.experts.0.gate_up_proj"}) {
+    EXPECT_EQ(projection_family(name), "layers.0.experts.gate_up_proj") << name;
+  }
+  EXPECT_EQ(projection_family("layers.0.self_attn.v_proj.bias"),
+            "layers.0.self_attn.qkv_proj.bias");
+  EXPECT_EQ(projection_family("layers.0.experts.3.down_proj"), "layers.0.experts.down_proj");
+  EXPECT_EQ(projection_family("norm"), "norm");
+  EXPECT_EQ(projection_family(""), "");
+}
+
+TEST(CanonicalNames, KnowsBiases) {
+  EXPECT_EQ(canonical_bias("layers.0.self_attn.q_proj"), "layers.0.self_attn.q_proj.bias");
+  EXPECT_EQ(canonical_bias("layers.0.router.e_score_correction_bias"),
+            "layers.0.router.e_score_correction_bias");
+  EXPECT_TRUE(is_bias("layers.0.self_attn.q_proj.bias"));
+  EXPECT_FALSE(is_bias("layers.0.self_attn.q_proj"));
+}
+
+}  // namespace
+}  // namespace gridscope::model
