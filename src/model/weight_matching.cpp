@@ -270,14 +270,16 @@ class Matcher {
     const bool padded = more != rows && more - rows <= kMostPaddingRows && whole &&
                         has_vocabulary_rows(source_weight);
     const bool same_rows = rows == more && (!whole || same_dimensions(source_weight, build_weight));
-    const std::string shapes = fmt::format(
-        "{} is {}, {} of the source {}", quote(pair.name), extent_text(build_weight, build, to),
-        quote(pair.source_name), extent_text(source_weight, source, from));
+    const auto shapes = [&] {
+      return fmt::format("{} is {}, {} of the source {}", quote(pair.name),
+                         extent_text(build_weight, build, to), quote(pair.source_name),
+                         extent_text(source_weight, source, from));
+    };
     if (pair.columns < least || (!padded && !same_rows)) {
-      problems_.add(kShapes, pair.name, shapes);
+      problems_.add(kShapes, pair.name, shapes());
       return false;
     }
-    if (padded) problems_.add(kPadded, pair.name, shapes);
+    if (padded) problems_.add(kPadded, pair.name, shapes());
     pair.source_rows.count = pair.build_rows.count = rows;
     return true;
   }

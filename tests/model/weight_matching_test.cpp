@@ -17,7 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 
 Matching match(const Checkpoint& source, const Checkpoint& build) {
   const std::vector<Weight> source_weights = list_weights(source);
@@ -340,6 +339,85 @@ TEST(WeightMatching, ListsWhatHasNoCounterpart) {
   ASSERT_THAT(codes(obstructed), ElementsAre("BUILD_ONLY", "WEIGHT_NOT_COMPARABLE"));
   EXPECT_THAT(obstructed.findings[1].tensors, ElementsAre("c"));
   EXPECT_THAT(obstructed.findings[1].message, HasSubstr("trellis"));
+}
+
+// One layer of Gemma 4 with dense and routed blocks.
+Checkpoint gemma4() {
+  return checkpoint_of(
+      plain({{"model.language_model.embed_tokens.weight", {64, 32}},
+             {"model.language_model.layers.0.experts.down_proj", {2, 32, 32}},
+             {"model.language_model.layers.0.experts.gate_up_proj", {2, 64, 32}},
+             {"model.language_model.layers.0.layer_scalar", {1}},
+             {"model.language_model.layers.0.pre_feedforward_layernorm.weight", {32}},
+             {"model.language_model.layers.0.router.per_expert_scale", {2}},
+             {"model.language_model.layers.0.router.proj.weight", {2, 32}},
+             {"model.language_model.layers.0.router.scale", {32}},
+             {"model.vision_tower.std_bias", {8}}}),
+      R"({"model_type": "gemma4", "tie_word_embeddings": true})");
+}
+
+TEST(WeightMatching, MatchesGemma4WithGguf) {
+  const Checkpoint build =
+      checkpoint_of(GgufBuilder()
+                        .key("general.architecture", std::string("gemma4"))
+                        .tensor("token_embd.weight", Dtype::kQ4_0, {32, 64})
+                        .tensor("blk.0.ffn_gate_up_exps.weight", Dtype::kQ4_0, {32, 64, 2})
+                        .tensor("blk.0.ffn_down_exps.weight", Dtype::kQ4_0, {32, 32, 2})
+                        .tensor("blk.0.ffn_down_exps.scale", Dtype::kF32, {2})
+                        .tensor("blk.0.layer_output_scale.weight", Dtype::kF32, {1})
+                        .tensor("blk.0.ffn_norm.weight", Dtype::kF32, {32})
+                        .tensor("blk.0.ffn_gate_inp.weight", Dtype::kF32, {32, 2})
+                        .tensor("blk.0.ffn_gate_inp.scale", Dtype::kF32, {32})
+                        .tensor("rope_freqs.weight", Dtype::kF32, {4}));
+  const Matching matching = match(gemma4(), build);
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.quantized, SizeIs(3));
+  EXPECT_THAT(matching.plain, SizeIs(5));
+  EXPECT_THAT(matching.absent_by_design, SizeIs(2));
+  const WeightPair* experts = find_pair(matching.quantized, "blk.0.ffn_gate_up_exps");
+  ASSERT_NE(experts, nullptr);
+  EXPECT_EQ(experts->build_rows, (RowSelection{.count = 128}));
+}
+
+TEST(WeightMatching, MatchesGemma4WithMlx) {
+  SafetensorsBuilder mlx =
+      plain({{"language_model.model.embed_tokens.weight", {64, 32}},
+             {"language_model.model.layers.0.layer_scalar", {1}},
+             {"language_model.model.layers.0.pre_feedforward_layernorm.weight", {32}},
+             {"language_model.model.layers.0.router.per_expert_scale", {2}},
+             {"language_model.model.layers.0.router.proj.weight", {2, 32}},
+             {"language_model.model.layers.0.router.scale", {32}}});
+  for (const char* projection : {"gate_proj", "up_proj", "down_proj"}) {
+    const std::string module =
+        std::string("language_model.model.layers.0.experts.switch_glu.") + projection;
+    mlx.tensor(module + ".weight", Dtype::kU32, {2, 32, 4})
+        .tensor(module + ".scales", Dtype::kBF16, {2, 32, 1})
+        .tensor(module + ".biases", Dtype::kBF16, {2, 32, 1});
+  }
+  const Matching matching = match(gemma4(), checkpoint_of(mlx));
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.quantized, SizeIs(5));
+  EXPECT_THAT(matching.plain, SizeIs(6));
+  EXPECT_THAT(matching.absent_by_design, SizeIs(1));
+}
+
+TEST(WeightMatching, LearnsShapesThatBitsandbytesKeepsInItsData) {
+  const Checkpoint source = checkpoint_of(plain({{"l.0.q_proj.weight", {8, 64}}}));
+  const auto build = [](std::uint64_t bytes) {
+    return checkpoint_of(
+        SafetensorsBuilder()
+            .tensor("l.0.q_proj.weight", Dtype::kU8, {bytes, 1})
+            .tensor("l.0.q_proj.weight.absmax", Dtype::kF32, {bytes / 32})
+            .tensor("l.0.q_proj.weight.quant_map", Dtype::kF32, {16})
+            .tensor("l.0.q_proj.weight.quant_state.bitsandbytes__nf4", Dtype::kU8, {80}));
+  };
+  const Matching matching = match(source, build(256));
+  EXPECT_THAT(matching.findings, IsEmpty());
+  ASSERT_THAT(matching.quantized, SizeIs(1));
+  EXPECT_EQ(matching.quantized[0].columns, 64U);
+  EXPECT_EQ(matching.quantized[0].build_rows, (RowSelection{.count = 8}));
+  EXPECT_THAT(codes(match(source, build(288))), ElementsAre("SHAPE_MISMATCH"));
+  EXPECT_THAT(codes(match(source, build(256 + 16))), ElementsAre("WEIGHT_NOT_COMPARABLE"));
 }
 
 TEST(WeightMatching, RefusesTwoNamesForOneWeight) {
