@@ -39,8 +39,9 @@ std::vector<bool> full_attention_layers(const Checkpoint& checkpoint) {
 
 std::optional<std::uint64_t> first_kv_shared(const ModelConfig& config) {
   const std::uint64_t shared = config.num_kv_shared_layers.value_or(0);
-  if (shared == 0 || config.num_hidden_layers.value_or(0) < shared) return std::nullopt;
-  return *config.num_hidden_layers - shared;
+  const std::uint64_t layers = config.num_hidden_layers.value_or(0);
+  if (shared == 0 || layers < shared) return std::nullopt;
+  return layers - shared;
 }
 
 std::optional<std::uint64_t> layer_of(std::string_view canonical) {

@@ -185,7 +185,7 @@ class Listing {
   // Everything that follows from the scheme and the codes.
   void describe(Weight& weight, const Module& module, std::uint32_t codes) {
     weight.info = checkpoint_.names[codes];
-    if (config_ != nullptr && is_quantized(module.scheme)) {
+    if (config_ != nullptr && matcher_ && is_quantized(module.scheme)) {
       const bool ignored = matcher_->ignores(module.name);
       const auto* claim =
           ignored ? nullptr : matcher_->scheme_for(module.name, class_of(weight.info.role));
@@ -217,7 +217,7 @@ class Listing {
   // A bias as a column of numbers.
   static void stand_up(Weight& bias) {
     bias.shape.push_back(1);
-    bias.spec[Companion::kCodes]->shape.push_back(1);
+    if (auto& codes = bias.spec[Companion::kCodes]) codes->shape.push_back(1);
   }
 
   // NVFP4 blocks of GGUF may have a further scale, in a tensor that looks like a weight.
