@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/kernels.hpp"
 #include "bench/measure.hpp"
 #include "bench/workloads.hpp"
 #include "gridscope/format/safetensors_index.hpp"
@@ -150,6 +151,7 @@ int run(Extent extent) {
   bench_start(bench);
   bench_many_tensors(bench);
   bench_many_shards(bench);
+  bench_kernels(bench.runs);
   return bench.complete ? 0 : 1;
 }
 

@@ -58,6 +58,15 @@ void print_time(const std::string& name, const Sample& sample, double goal_secon
   print_line(name, figure, goal_seconds > 0 ? verdict(duration(goal_seconds), met) : "", note);
 }
 
+void print_ratio(const std::string& name, const std::string& figure, double ratio, double goal,
+                 const std::string& note) {
+  const std::string compared =
+      goal > 0
+          ? fmt::format("{:.2f}  {}", ratio, verdict(fmt::format("{:.2f}", goal), ratio >= goal))
+          : "";
+  print_line(name, figure, compared, note);
+}
+
 void print_memory(const std::string& name, const Sample& sample, std::uint64_t goal_bytes) {
   print_line(name, mebibytes(sample.peak_rss_bytes) + " at the most",
              verdict(mebibytes(goal_bytes), sample.peak_rss_bytes <= goal_bytes), "");

@@ -27,6 +27,10 @@ struct Sample {
 // "name   0.912 s (0.890 to 0.951)   goal 1.500 s   OK", with `note` at the end. A goal of 0: none.
 void print_time(const std::string& name, const Sample& sample, double goal_seconds,
                 const std::string& note = "");
+// The same with a figure in words, and "0.85   goal 0.80   OK" for what it is of something else. A
+// goal of 0: no ratio.
+void print_ratio(const std::string& name, const std::string& figure, double ratio, double goal,
+                 const std::string& note = "");
 void print_memory(const std::string& name, const Sample& sample, std::uint64_t goal_bytes);
 
 }  // namespace gridscope::bench

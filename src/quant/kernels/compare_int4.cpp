@@ -7,6 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/compare_int4.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -46,24 +47,35 @@ using Bytes = hn::ScalableTag<std::uint8_t>;
 using Words = hn::ScalableTag<std::uint16_t>;
 using Shorts = hn::ScalableTag<std::int16_t>;
 using Ints = hn::ScalableTag<std::int32_t>;
+using Floats = hn::ScalableTag<float>;
+using FloatBits = hn::ScalableTag<std::uint32_t>;
 
 // Parts of 32 weights that one vector holds.
 constexpr std::size_t kBlocks = hn::MaxLanes(Bytes{}) / 16;
+constexpr std::size_t kAhead = 2048;  // bytes of the source that are fetched in advance
+constexpr std::size_t kSpread = 4;    // numbers that spread() reads at once
 constexpr std::size_t kPartBytes = kPartWeights * 2;  // of the source
 
 // What is known of each part of a row before its weights are looked at. Of the 32-bit numbers both
 // halves hold the same.
 struct Parts {
-  std::vector<std::uint32_t> base;       // the least BF16 magnitude within the window
+  std::vector<std::uint32_t> base;       // twice the least BF16 magnitude within the window
+  std::vector<std::uint32_t> per_unit;   // 1 / unit, as a float
   std::vector<std::uint32_t> half_step;  // |scale| / 2, in units, rounded down
   std::vector<std::uint32_t> worst;      // the worst error so far, likewise; -1: none
   std::vector<std::uint32_t> table;      // where its UnitTable starts
-  std::vector<double> unit;
+  std::vector<float> unit;
   std::vector<std::uint32_t> fits;  // 1: its scale does
   const std::uint8_t* tables = nullptr;
 
   explicit Parts(std::size_t count)
-      : base(count), half_step(count), worst(count), table(count), unit(count), fits(count) {}
+      : base(count),
+        per_unit(count),
+        half_step(count),
+        worst(count),
+        table(count),
+        unit(count),
+        fits(count) {}
 };
 
 // Sums over the weights of parts, in units.
@@ -121,20 +133,31 @@ HWY_INLINE hn::VFromD<Words> spread(const std::uint32_t* numbers) {
   }
 }
 
-// The source in units. `beyond` grows above the window where a weight lies outside of it.
-HWY_INLINE hn::VFromD<Shorts> source_units(hn::VFromD<Words> stored, hn::VFromD<Words> base,
-                                           hn::VFromD<Words>& beyond) {
-  const Words d;
-  const Shorts signed_d;
-  const auto magnitude = hn::And(stored, hn::Set(d, 0x7fff));
-  const auto above = hn::Sub(magnitude, base);
-  beyond = hn::Max(beyond, hn::IfThenZeroElse(hn::Eq(magnitude, hn::Zero(d)), above));
-  const auto significand = hn::Or(hn::And(above, hn::Set(d, 0x7f)), hn::Set(d, 0x80));
-  // Zero is far below the base and so far above it modulo 2^16: all of its bits are shifted out.
-  const auto shift = hn::Min(hn::ShiftRight<7>(above), hn::Set(d, 15));
-  const auto units = hn::BitCast(signed_d, hn::Shl(significand, shift));
-  const auto sign = hn::BroadcastSignBit(hn::BitCast(signed_d, stored));
-  return hn::Sub(hn::Xor(units, sign), sign);
+// The least and the largest BF16 magnitude but for zero, both times two, the least less one: zero
+// then is the largest of all as a least one.
+struct Window {
+  hn::VFromD<Words> least;
+  hn::VFromD<Words> most;
+};
+
+HWY_INLINE void widen(hn::VFromD<Words> stored, Window& window) {
+  const auto doubled = hn::Add(stored, stored);  // without the sign
+  window.least = hn::Min(window.least, hn::Sub(doubled, hn::Set(Words(), 1)));
+  window.most = hn::Max(window.most, doubled);
+}
+
+// The source in units, for weights within the window. Added to 1.5 * 2^23 a small integer is in the
+// low bits of the float, negative ones as their complement.
+HWY_INLINE hn::VFromD<Shorts> source_units(hn::VFromD<Words> stored, hn::VFromD<Floats> per_unit) {
+  const FloatBits bits;
+  const auto magic = hn::Set(Floats(), 12582912.0F);
+  const auto pairs = hn::BitCast(bits, stored);
+  const auto even = hn::BitCast(Floats(), hn::ShiftLeft<16>(pairs));
+  const auto odd = hn::BitCast(Floats(), hn::And(pairs, hn::Set(bits, 0xffff0000U)));
+  const auto even_units = hn::BitCast(bits, hn::MulAdd(even, per_unit, magic));
+  const auto odd_units = hn::BitCast(bits, hn::MulAdd(odd, per_unit, magic));
+  const auto low = hn::And(even_units, hn::Set(bits, 0xffffU));
+  return hn::BitCast(Shorts(), hn::Or(low, hn::ShiftLeft<16>(odd_units)));
 }
 
 // On some CPUs products of neighbours are added in two vectors.
@@ -225,17 +248,19 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
   counts.low = count(0);
   counts.high = count(15);
   const Eighths build = look_up(even, odd, parts, part);
-  const auto base = spread(&parts.base[part]);
+  const auto per_unit = hn::BitCast(Floats(), spread(&parts.per_unit[part]));
   const auto half_step = hn::BitCast(shorts, spread(&parts.half_step[part]));
-  auto beyond = hn::Zero(words);
+  Window window{.least = hn::Set(words, 0xffff), .most = hn::Zero(words)};
   auto largest = hn::Zero(shorts);
   VectorSums sums{.error = zero_sum(),
                   .squared_error = zero_sum(),
                   .squared_source = zero_sum(),
                   .product = zero_sum()};
   for (std::size_t i = 0; i < 4; ++i) {
-    const auto stored = load_blocks(bytes, source + part * kPartBytes + i * 16, kPartBytes);
-    const auto weights = source_units(hn::BitCast(words, stored), base, beyond);
+    const auto stored =
+        hn::BitCast(words, load_blocks(bytes, source + part * kPartBytes + i * 16, kPartBytes));
+    widen(stored, window);
+    const auto weights = source_units(stored, per_unit);
     const auto error = hn::Abs(hn::Sub(build.values[i], weights));
     add_products(error, hn::Set(shorts, 1), sums.error);
     add_products(error, error, sums.squared_error);
@@ -247,9 +272,13 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
     largest = hn::Max(largest, error);
   }
   store_sums(sums, part, out);
+  const auto base = spread(&parts.base[part]);
+  const auto end = hn::Add(base, hn::Set(words, kWindow << 8));
   // Errors that large are far beyond any step, but their squares would be too large to add up.
-  beyond = hn::Max(beyond, hn::ShiftRight<3>(hn::BitCast(words, largest)));
-  counts.fits = hn::AllTrue(words, hn::Lt(beyond, hn::Set(words, kWindow << 7)));
+  const auto is_small = hn::Lt(hn::BitCast(words, largest), hn::Set(words, kMostError));
+  const auto in_window =
+      hn::And(hn::Gt(window.least, hn::Sub(base, hn::Set(words, 2))), hn::Lt(window.most, end));
+  counts.fits = hn::AllTrue(words, hn::And(in_window, is_small));
   const auto worst = hn::BitCast(shorts, spread(&parts.worst[part]));
   counts.worse = !hn::AllFalse(shorts, hn::Gt(largest, worst));
   return counts;
@@ -264,139 +293,183 @@ struct Row {
   Parts about;
   PartSums sums;
   std::vector<BlockCounts> counts;
-  std::vector<float> scales;          // of each part, where groups have several
+  std::vector<float> scales;          // of each part, up to a whole vector of them
   std::vector<std::int8_t> zeros;     // likewise
   std::vector<UnitTable> own_tables;  // where kBf16Tables does not serve
   std::uint64_t number = 0;
 };
 
-template <typename T>
-std::span<const T> of_row(const std::vector<T>& values, const Row& row) {
-  return std::span(values).subspan(row.number * row.build.groups, row.build.groups);
-}
-
-// The values of groups as values of parts.
-template <typename T>
-std::span<const T> of_parts(std::span<const T> groups, std::size_t per_group,
-                            std::vector<T>& memory) {
-  if (per_group == 1) return groups;
-  memory.resize(groups.size() * per_group);
-  for (std::size_t part = 0; part < memory.size(); ++part) memory[part] = groups[part / per_group];
-  return memory;
-}
-
 // In units; only for groups that fit.
-void make_table(float scale, int zero, double unit, UnitTable& table) {
-  const auto per_unit = static_cast<float>(1.0 / unit);
-  for (int code = 0; code < 16; ++code) {
-    const float product = static_cast<float>(code + kInt4Lowest - zero) * scale;
-    const auto bits = std::bit_cast<std::uint32_t>(product);
-    const std::uint32_t rounded = (bits + 0x7fffU + (bits >> 16U & 1U)) & 0xffff0000U;
-    const auto units = static_cast<int>(std::bit_cast<float>(rounded) * per_unit);
-    table[static_cast<std::size_t>(code)] = static_cast<std::uint8_t>(units & 0xff);
-    table[static_cast<std::size_t>(code) + 16] = static_cast<std::uint8_t>(units >> 8 & 0xff);
+void make_table(float scale, int zero, float unit, UnitTable& table) {
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToUnsigned<decltype(d)> bits;
+  const hn::RebindToSigned<decltype(d)> ints;
+  const hn::Rebind<std::uint8_t, decltype(d)> bytes;
+  const auto per_unit = hn::Set(d, 1.0F / unit);
+  for (std::size_t code = 0; code < 16; code += hn::Lanes(d)) {
+    const auto level = hn::Iota(d, static_cast<float>(static_cast<int>(code) + kInt4Lowest - zero));
+    const auto product = hn::BitCast(bits, hn::Mul(level, hn::Set(d, scale)));
+    // To BF16, to nearest even.
+    const auto last = hn::And(hn::ShiftRight<16>(product), hn::Set(bits, 1));
+    const auto rounded =
+        hn::And(hn::Add(product, hn::Add(last, hn::Set(bits, 0x7fff))), hn::Set(bits, 0xffff0000U));
+    const auto units = hn::NearestInt(hn::Mul(hn::BitCast(d, rounded), per_unit));
+    const auto byte = hn::Set(ints, 0xff);
+    hn::StoreU(hn::DemoteTo(bytes, hn::And(units, byte)), bytes, table.data() + code);
+    hn::StoreU(hn::DemoteTo(bytes, hn::And(hn::ShiftRight<8>(units), byte)), bytes,
+               table.data() + 16 + code);
   }
 }
 
-bool all_bf16(std::span<const float> scales) {
-  std::uint32_t low_bits = 0;
-  for (const float scale : scales) low_bits |= std::bit_cast<std::uint32_t>(scale) & 0xffffU;
-  return low_bits == 0;
+// Each 16-bit number in both halves.
+HWY_INLINE hn::VFromD<FloatBits> twice(hn::VFromD<FloatBits> numbers) {
+  return hn::Or(numbers, hn::ShiftLeft<16>(numbers));
 }
 
-bool all_zero(std::span<const std::int8_t> zeros) {
-  int any = 0;
-  for (const std::int8_t zero : zeros) any |= zero;
-  return any == 0;
-}
+struct RowTraits {
+  bool all_fit = false;
+  bool needs_tables = false;  // a scale is no BF16 number, or a zero point is used
+};
 
-constexpr std::uint32_t twice(std::uint32_t number) {
-  return (number & 0xffffU) * 0x10001U;
-}
-
-// Straight loops over arrays, so that the compiler makes vectors of them.
-void describe_parts(std::span<const float> scales, std::span<const std::int8_t> zeros,
-                    float worst_error, Parts& parts) {
-  const std::size_t count = scales.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(scales[i]);
-    const std::uint32_t exponent = bits >> 23U & 0xffU;
-    const std::uint32_t unit_bits = zeros.empty() || zeros[i] == 0 ? kUnitBits : kUnitBits - 1;
-    const bool in_range = exponent >= kLeastExponent && exponent <= kMostExponent;
+// Describes the parts from row.scales and row.zeros, which have room for whole vectors.
+RowTraits describe_parts(const Row& row, float worst_error, Parts& parts) {
+  const Floats d;
+  const FloatBits bits_d;
+  const Ints ints;
+  const hn::Rebind<std::int8_t, Ints> bytes;
+  auto unfit = hn::Zero(bits_d);
+  auto odd = hn::Zero(bits_d);
+  for (std::size_t i = 0; i < row.scales.size(); i += hn::Lanes(d)) {
+    const auto bits = hn::BitCast(bits_d, hn::LoadU(d, &row.scales[i]));
+    const auto zero = hn::BitCast(bits_d, hn::PromoteTo(ints, hn::LoadU(bytes, &row.zeros[i])));
+    const auto is_symmetric = hn::Eq(zero, hn::Zero(bits_d));
+    const auto unit_bits =
+        hn::IfThenElse(is_symmetric, hn::Set(bits_d, kUnitBits), hn::Set(bits_d, kUnitBits - 1));
+    const auto exponent = hn::And(hn::ShiftRight<23>(bits), hn::Set(bits_d, 0xff));
+    const auto in_range = hn::And(hn::Gt(exponent, hn::Set(bits_d, kLeastExponent - 1)),
+                                  hn::Lt(exponent, hn::Set(bits_d, kMostExponent + 1)));
     // With four bits to spare the product with any level is exact in float.
-    parts.fits[i] = in_range && (bits & 0xfU) == 0 ? 1 : 0;
-    parts.base[i] = twice((exponent + 7 - unit_bits) << 7U);
-    parts.half_step[i] = twice(((bits & 0x7fffffU) | 0x800000U) >> (24 - unit_bits));
-    const std::uint32_t unit_exponent = in_range ? exponent - unit_bits : 127;
-    parts.unit[i] = std::bit_cast<double>(static_cast<std::uint64_t>(unit_exponent + 896) << 52U);
-    const float per_unit = std::bit_cast<float>((254 - unit_exponent) << 23U);
-    const float worst = std::max(-1.0F, std::min(worst_error * per_unit, 32767.0F));
-    parts.worst[i] = twice(static_cast<std::uint32_t>(static_cast<std::int32_t>(worst)));
+    const auto is_short = hn::Eq(hn::And(bits, hn::Set(bits_d, 0xf)), hn::Zero(bits_d));
+    const auto fits = hn::IfThenElseZero(hn::And(in_range, is_short), hn::Set(bits_d, 1));
+    unfit = hn::Or(unfit, hn::Xor(fits, hn::Set(bits_d, 1)));
+    odd = hn::Or(odd, hn::Or(zero, hn::And(bits, hn::Set(bits_d, 0xffff))));
+    const auto window = hn::Sub(hn::Add(exponent, hn::Set(bits_d, 7)), unit_bits);
+    const auto significand =
+        hn::Or(hn::And(bits, hn::Set(bits_d, 0x7fffff)), hn::Set(bits_d, 0x800000));
+    const auto half = hn::ShiftRight<24 - kUnitBits>(significand);
+    const auto unit = hn::ShiftLeft<23>(
+        hn::IfThenElse(in_range, hn::Sub(exponent, unit_bits), hn::Set(bits_d, 127)));
+    const auto per_unit = hn::Sub(hn::Set(bits_d, 254U << 23U), unit);
+    const auto worst = hn::Mul(hn::Set(d, worst_error), hn::BitCast(d, per_unit));
+    const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(worst, hn::Set(d, 32767.0F)));
+    const auto kept_bits = hn::BitCast(bits_d, hn::ConvertTo(ints, kept));
+    const auto table = hn::Or(hn::And(hn::ShiftRight<24>(bits), hn::Set(bits_d, 0x80)),
+                              hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_d, 0x7f)));
+    hn::StoreU(fits, bits_d, &parts.fits[i]);
+    hn::StoreU(twice(hn::And(hn::ShiftLeft<8>(window), hn::Set(bits_d, 0xffff))), bits_d,
+               &parts.base[i]);
+    hn::StoreU(twice(hn::IfThenElse(is_symmetric, half, hn::ShiftRight<1>(half))), bits_d,
+               &parts.half_step[i]);
+    hn::StoreU(hn::BitCast(d, unit), d, &parts.unit[i]);
+    hn::StoreU(per_unit, bits_d, &parts.per_unit[i]);
+    hn::StoreU(twice(hn::And(kept_bits, hn::Set(bits_d, 0xffff))), bits_d, &parts.worst[i]);
+    hn::StoreU(hn::ShiftLeft<5>(table), bits_d, &parts.table[i]);
   }
+  static_assert(sizeof(UnitTable) == 1U << 5U);
+  return {.all_fit = hn::AllTrue(bits_d, hn::Eq(unfit, hn::Zero(bits_d))),
+          .needs_tables = !hn::AllTrue(bits_d, hn::Eq(odd, hn::Zero(bits_d)))};
 }
 
-void point_at_bf16_tables(std::span<const float> scales, Parts& parts) {
-  parts.tables = kBf16Tables[0].data();
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(scales[i]);
-    parts.table[i] = ((bits >> 24U & 0x80U) | (bits >> 16U & 0x7fU)) * sizeof(UnitTable);
-  }
-}
-
-void make_own_tables(Row& row, std::span<const float> scales, std::span<const std::int8_t> zeros) {
-  row.own_tables.resize(scales.size());
+void make_own_tables(Row& row) {
+  row.own_tables.resize(row.build.groups);
   row.about.tables = row.own_tables[0].data();
-  for (std::size_t g = 0; g < scales.size(); ++g) {
-    const std::size_t part = g * row.parts_per_group;
-    if (row.about.fits[part] == 0) continue;
-    make_table(scales[g], zeros.empty() ? 0 : zeros[g], row.about.unit[part], row.own_tables[g]);
-  }
-  for (std::size_t part = 0; part < scales.size() * row.parts_per_group; ++part) {
-    row.about.table[part] =
-        static_cast<std::uint32_t>(part / row.parts_per_group * sizeof(UnitTable));
-  }
-}
-
-void prepare(Row& row, double worst_error) {
-  const auto scales = of_row(row.build.scales, row);
-  const auto zeros =
-      row.build.zeros.empty() ? std::span<const std::int8_t>() : of_row(row.build.zeros, row);
-  const auto part_scales = of_parts(scales, row.parts_per_group, row.scales);
-  describe_parts(part_scales, of_parts(zeros, row.parts_per_group, row.zeros),
-                 static_cast<float>(worst_error), row.about);
-  if (all_bf16(scales) && all_zero(zeros)) {
-    point_at_bf16_tables(part_scales, row.about);
-  } else {
-    make_own_tables(row, scales, zeros);
+  for (std::size_t g = 0; g < row.build.groups; ++g) {
+    const std::size_t first = g * row.parts_per_group;
+    const float unit = row.about.unit[first];
+    if (row.about.fits[first] != 0) {
+      make_table(row.scales[first], row.zeros[first], unit, row.own_tables[g]);
+    }
+    for (std::size_t part = first; part < first + row.parts_per_group; ++part) {
+      row.about.table[part] = static_cast<std::uint32_t>(g * sizeof(UnitTable));
+    }
   }
 }
 
-// Adds one group to the sums of its row as if its lanes had been added up.
-void add_group_sums(const Row& row, std::uint64_t group, ErrorSums& sums) {
-  const std::size_t first = group * row.parts_per_group;
-  std::array<std::int64_t, 4> total = {};
-  std::int64_t build = 0;
-  for (std::size_t part = first; part < first + row.parts_per_group; ++part) {
-    for (std::size_t i = 0; i < total.size(); ++i) total[i] += row.sums.products[part][i];
-    build += row.sums.build[part];
+// Each group's number for all of its parts.
+template <typename T>
+void spread_groups(const std::vector<T>& groups, const Row& row, std::vector<T>& parts) {
+  const auto of_this = std::span(groups).subspan(row.number * row.build.groups, row.build.groups);
+  auto out = parts.begin();
+  for (const T& value : of_this) {
+    out = std::fill_n(out, row.parts_per_group, value);
   }
-  const auto [error, squared_error, squared_source, product] = total;
-  const double unit = row.about.unit[first];
-  const double square = unit * unit;
-  sums.abs_error += static_cast<double>(error) * unit;
-  sums.squared_error += static_cast<double>(squared_error) * square;
-  sums.squared_source += static_cast<double>(squared_source) * square;
-  sums.squared_build += static_cast<double>(build) * square;
-  sums.product += static_cast<double>(product) * square;
-  sums.groups_identical += error == 0 ? 1 : 0;
-  sums.dead_groups += build == 0 ? 1 : 0;
-  sums.source_dead_groups += squared_source == 0 ? 1 : 0;
-  sums.dead_in_both += build == 0 && squared_source == 0 ? 1 : 0;
 }
 
+// Whether all scales fit.
+bool prepare(Row& row, double worst_error) {
+  spread_groups(row.build.scales, row, row.scales);
+  if (!row.build.zeros.empty()) spread_groups(row.build.zeros, row, row.zeros);
+  const RowTraits traits = describe_parts(row, static_cast<float>(worst_error), row.about);
+  row.about.tables = kBf16Tables[0].data();
+  if (traits.needs_tables) make_own_tables(row);
+  return traits.all_fit;
+}
+
+// Adds groups to the sums of their row as if their lanes had been added up.
+void add_group_sums(const Row& row, RowRange groups, ErrorSums& sums) {
+  const hn::CappedTag<double, 4> d;
+  const hn::Rebind<std::int32_t, decltype(d)> ints;
+  constexpr std::size_t kPieces = 4 / hn::MaxLanes(decltype(d){});
+  // As PartSums has them.
+  HWY_ALIGN double four[4] = {sums.abs_error, sums.squared_error, sums.squared_source,
+                              sums.product};
+  const std::size_t parts = row.parts_per_group;
+  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    const auto unit = static_cast<double>(row.about.unit[g * parts]);
+    const double square = unit * unit;
+    bool any_error = false;
+    bool any_source = false;
+    std::int64_t build = 0;
+    for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
+      any_error |= row.sums.products[part][0] != 0;
+      any_source |= row.sums.products[part][2] != 0;
+      build += row.sums.build[part];
+    }
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      const std::size_t first = piece * hn::MaxLanes(decltype(d){});
+      auto total = hn::Zero(d);
+      for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
+        total = hn::Add(total,
+                        hn::PromoteTo(d, hn::LoadU(ints, row.sums.products[part].data() + first)));
+      }
+      const auto squares = hn::Set(d, square);
+      const auto factor =
+          first == 0 ? hn::IfThenElse(hn::FirstN(d, 1), hn::Set(d, unit), squares) : squares;
+      hn::StoreU(hn::Add(hn::LoadU(d, four + first), hn::Mul(total, factor)), d, four + first);
+    }
+    sums.squared_build += static_cast<double>(build) * square;
+    sums.groups_identical += any_error ? 0 : 1;
+    sums.dead_groups += build == 0 ? 1 : 0;
+    sums.source_dead_groups += any_source ? 0 : 1;
+    sums.dead_in_both += build == 0 && !any_source ? 1 : 0;
+  }
+  sums.abs_error = four[0];
+  sums.squared_error = four[1];
+  sums.squared_source = four[2];
+  sums.product = four[3];
+}
+
+// Looks closer at the groups in which something was worse than what was worst before the row.
 void note_worst(const Row& row, RowRange groups, ErrorSums& sums) {
   ErrorSums again{.worst = sums.worst};
-  add_int4_groups(row.build, row.source, row.number, groups, again);
+  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    const std::size_t first = g * row.parts_per_group;
+    bool worse = false;
+    for (std::size_t part = first; part < first + row.parts_per_group; ++part) {
+      worse = worse || row.counts[part / kBlocks].worse;
+    }
+    if (worse) add_int4_groups(row.build, row.source, row.number, {.first = g, .count = 1}, again);
+  }
   sums.worst = again.worst;
 }
 
@@ -414,49 +487,63 @@ BlockCounts sum_counts(std::span<const BlockCounts> blocks) {
   return sum;
 }
 
-// Groups that are whole vectors together, from the sums of their parts.
-void add_groups(const Row& row, RowRange groups, ErrorSums& sums) {
+// Groups that are whole vectors together, from the sums of their parts. False, and nothing is
+// added, when one of them does not fit.
+bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
   const std::size_t first = groups.first * row.parts_per_group;
   const std::size_t count = groups.count * row.parts_per_group;
-  BlockCounts counts = sum_counts(std::span(row.counts).subspan(first / kBlocks, count / kBlocks));
-  for (std::size_t part = first; part < first + count; ++part) {
-    counts.fits = counts.fits && row.about.fits[part] != 0;
-  }
-  if (!counts.fits) {
-    add_int4_groups(row.build, row.source, row.number, groups, sums);
-    return;
-  }
-  for (std::uint64_t g = groups.first; g < groups.end(); ++g) add_group_sums(row, g, sums);
+  const BlockCounts counts =
+      sum_counts(std::span(row.counts).subspan(first / kBlocks, count / kBlocks));
+  if (!counts.fits) return false;
+  add_group_sums(row, groups, sums);
   sums.weights += groups.count * row.build.group_size;
   sums.groups += groups.count;
   sums.values_identical += counts.identical;
   sums.moved += counts.moved;
   sums.saturated_low += counts.low;
   sums.saturated_high += counts.high;
-  if (!row.build.zeros.empty()) {
-    const auto zeros = of_row(row.build.zeros, row).subspan(groups.first, groups.count);
-    sums.zero_points_used +=
-        groups.count - static_cast<std::uint64_t>(std::ranges::count(zeros, 0));
+  for (std::size_t part = first; part < first + count; part += row.parts_per_group) {
+    sums.zero_points_used += row.zeros[part] != 0 ? 1 : 0;
   }
   if (counts.worse) note_worst(row, groups, sums);
+  return true;
+}
+
+// Between rows nothing is read, and so hardware does not read ahead.
+HWY_INLINE void prefetch(const std::uint8_t* from, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t i = 0; i < bytes; i += kLine) hwy::Prefetch(from + i);
+}
+
+bool all_fit(const Row& row, std::size_t part) {
+  return std::ranges::all_of(std::span(row.about.fits).subspan(part, kBlocks),
+                             [](std::uint32_t fits) { return fits != 0; });
 }
 
 void add_row(Row& row, ErrorSums& sums) {
-  prepare(row, sums.worst.error);
+  const bool scales_fit = prepare(row, sums.worst.error);
   const auto* codes = reinterpret_cast<const std::uint8_t*>(row.build.codes.data()) +
                       row.number * row.build.row_bytes;
   const auto* source = reinterpret_cast<const std::uint8_t*>(row.source.bytes.data()) +
                        row.number * row.build.groups * row.build.group_size * 2;
   for (std::size_t part = 0; part < row.parts; part += kBlocks) {
-    row.counts[part / kBlocks] = add_blocks(row.about, part, codes, source, row.sums);
+    prefetch(source + part * kPartBytes + kAhead, kBlocks * kPartBytes);
+    prefetch(codes + part * (kPartWeights / 2) + kAhead / 4, kBlocks * (kPartWeights / 2));
+    BlockCounts& counts = row.counts[part / kBlocks];
+    counts = add_blocks(row.about, part, codes, source, row.sums);
+    counts.fits = counts.fits && (scales_fit || all_fit(row, part));
   }
   const std::uint64_t step = std::max<std::uint64_t>(1, kBlocks / row.parts_per_group);
-  std::uint64_t done = 0;
-  for (; (done + step) * row.parts_per_group <= row.parts; done += step) {
-    add_groups(row, {.first = done, .count = step}, sums);
+  const std::uint64_t whole = row.parts / (step * row.parts_per_group) * step;
+  if (!add_whole_vectors(row, {.first = 0, .count = whole}, sums)) {
+    for (std::uint64_t g = 0; g < whole; g += step) {
+      const RowRange groups{.first = g, .count = step};
+      if (add_whole_vectors(row, groups, sums)) continue;
+      add_int4_groups(row.build, row.source, row.number, groups, sums);
+    }
   }
   add_int4_groups(row.build, row.source, row.number,
-                  {.first = done, .count = row.build.groups - done}, sums);
+                  {.first = whole, .count = row.build.groups - whole}, sums);
 }
 
 // Whether groups are cut at vectors, or vectors at groups.
@@ -469,13 +556,17 @@ bool is_whole_vectors(std::uint64_t group_size) {
 ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source) {
   if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source);
   const std::size_t parts = build.groups * build.group_size / kPartWeights;
+  const std::size_t room = hwy::RoundUpTo(parts, hn::Lanes(Floats()));
   Row row{.build = build,
           .source = source,
           .parts_per_group = build.group_size / kPartWeights,
           .parts = parts / kBlocks * kBlocks,
-          .about = Parts(parts),
+          .about = Parts(room + kSpread),
           .sums = PartSums(parts),
-          .counts = std::vector<BlockCounts>(parts / kBlocks)};
+          .counts = std::vector<BlockCounts>(parts / kBlocks),
+          .scales = std::vector<float>(room),
+          .zeros = std::vector<std::int8_t>(room),
+          .own_tables = {}};
   ErrorSums tile;
   for (; row.number < build.rows; ++row.number) {
     ErrorSums sums{.worst = tile.worst};

@@ -23,6 +23,8 @@ inline constexpr std::size_t kPartWeights = 32;
 inline constexpr int kUnitBits = 9;
 // Weights of the source may have this many exponents, from that of unit * 2^7 on: 13 bits.
 inline constexpr int kWindow = 6;
+// Errors must be smaller than this, in units, so that the squares of 32 add up in 32 bits.
+inline constexpr int kMostError = 1 << 13;
 // Scales within 2^-100 to 2^100 (as exponent fields): units and their squares are normal doubles.
 inline constexpr std::uint32_t kLeastExponent = 27;
 inline constexpr std::uint32_t kMostExponent = 227;

@@ -1,0 +1,136 @@
+#include "bench/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "bench/measure.hpp"
+#include "gridscope/quant/cpu_target.hpp"
+#include "gridscope/quant/grid.hpp"
+#include "gridscope/quant/level_moves.hpp"
+#include "quant/int4_pair.hpp"
+
+namespace gridscope::bench {
+namespace {
+
+// Of 2816 columns: 256 MiB of source, far more than any cache.
+constexpr std::uint64_t kRows = 64;
+constexpr std::uint64_t kCopies = 744;
+constexpr std::uint64_t kColumns = 2816;
+constexpr double kBandwidthGoal = 0.8;
+
+template <typename T>
+std::vector<T> repeated(const std::vector<T>& values) {
+  std::vector<T> all;
+  all.reserve(values.size() * kCopies);
+  for (std::uint64_t i = 0; i < kCopies; ++i) all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+
+// A pair of tensors of which every row is one of kRows.
+struct Workload {
+  std::vector<std::byte> source;
+  quant::Int4Rows build;
+
+  [[nodiscard]] quant::SourceRows source_rows() const {
+    return {.dtype = Dtype::kBF16, .bytes = source};
+  }
+  [[nodiscard]] std::uint64_t groups_of_32() const { return source.size() / 64; }
+  [[nodiscard]] std::uint64_t bytes() const {
+    return source.size() + build.own.size() + build.scales.size() * sizeof(float);
+  }
+};
+
+Workload make_workload(test::Build kind) {
+  const auto pair = test::make_pair({.rows = kRows, .columns = kColumns, .build = kind}, 1);
+  quant::Int4Rows build = pair.int4_rows();
+  build.rows = kRows * kCopies;
+  build.own = repeated(build.own);
+  build.codes = build.own;
+  build.scales = repeated(build.scales);
+  return {.source = repeated(pair.source_bytes()), .build = std::move(build)};
+}
+
+// Reads all of it in a way that cannot be left out: several independent chains of xor.
+std::uint64_t read_all(std::span<const std::byte> bytes) {
+  std::array<std::uint64_t, 16> lanes = {};
+  std::array<std::uint64_t, 16> words = {};
+  for (std::size_t i = 0; i + sizeof(words) <= bytes.size(); i += sizeof(words)) {
+    std::memcpy(words.data(), &bytes[i], sizeof(words));
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] ^= words[lane];
+  }
+  std::uint64_t all = 0;
+  for (const std::uint64_t lane : lanes) all ^= lane;
+  return all;
+}
+
+// Of one thread, so that what else the machine does counts as little as it can.
+double median_seconds(int runs, const std::function<void()>& body) {
+  std::vector<double> seconds;
+  for (int run = 0; run < runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::ranges::sort(seconds);
+  return seconds[seconds.size() / 2];
+}
+
+double gigabytes_per_second(std::uint64_t bytes, double seconds) {
+  return static_cast<double>(bytes) / seconds / 1e9;
+}
+
+void bench_fused(const std::string& name, test::Build kind, int runs) {
+  const Workload work = make_workload(kind);
+  volatile std::uint64_t sink = 0;
+  const double reading = median_seconds(runs, [&] {
+    sink = sink ^ read_all(work.source) ^ read_all(work.build.own) ^
+           read_all(std::as_bytes(std::span(work.build.scales)));
+  });
+  quant::ErrorSums sums;
+  const double comparing = median_seconds(
+      runs, [&] { sums = quant::compare_int4_bf16(work.build, work.source_rows()); });
+  print_ratio(
+      fmt::format("fused int4 kernel, one thread, {}", name),
+      fmt::format("{:.1f} GB/s, reading {:.1f} GB/s", gigabytes_per_second(work.bytes(), comparing),
+                  gigabytes_per_second(work.bytes(), reading)),
+      reading / comparing, kBandwidthGoal,
+      fmt::format(
+          "{:.0f} % of groups identical",
+          100.0 * static_cast<double>(sums.groups_identical) / static_cast<double>(sums.groups)));
+}
+
+void bench_grid(int runs) {
+  const Workload work = make_workload(test::Build::kRequantized);
+  std::vector<quant::GridFit> fits(work.groups_of_32());
+  const auto rate = [&](double seconds) {
+    return fmt::format("{:.1f} M groups/s", static_cast<double>(fits.size()) / seconds / 1e6);
+  };
+  const double fitting = median_seconds(runs, [&] { quant::fit_grids(work.source, 32, {}, fits); });
+  print_ratio("fit of the grid, groups of 32, one thread", rate(fitting), 0.0, 0.0);
+  quant::LevelMoves moves;
+  const double counting = median_seconds(runs, [&] {
+    moves =
+        quant::count_level_moves(work.build, work.source_rows(), {.group_size = 32, .fits = fits});
+  });
+  print_ratio(
+      "level moves, groups of 32, one thread", rate(counting), 0.0, 0.0,
+      fmt::format("{:.1f} % moved", 100.0 * (1.0 - static_cast<double>(moves.of(0)) /
+                                                       static_cast<double>(moves.weights()))));
+}
+
+}  // namespace
+
+void bench_kernels(int runs) {
+  fmt::print("kernels for {}\n", quant::cpu_targets().front());
+  bench_fused("repack", test::Build::kRepack, runs);
+  bench_fused("requantized", test::Build::kRequantized, runs);
+  bench_grid(runs);
+}
+
+}  // namespace gridscope::bench
