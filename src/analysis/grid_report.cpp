@@ -90,6 +90,7 @@ std::optional<double> GridTotals::cosine() const {
 void GridTotals::add(const GridTotals& later) {
   sums.add(later.sums);
   add_counts(level_moves, later.level_moves);
+  level_moves_beyond += later.level_moves_beyond;
   level_ties += later.level_ties;
   lattice_weights += later.lattice_weights;
   add_counts(scale_ratio, later.scale_ratio);

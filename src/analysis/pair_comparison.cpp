@@ -199,33 +199,54 @@ class PairComparison final : public ItemComparison {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
       const SourceLattice lattice = fit_lattice(source, pair_.columns, group_size_);
       count_classes(lattice, from_, result.grid);
-      GRIDSCOPE_CHECK(compare_block(block, tiles.build.tile, source, lattice, memory, result));
-      if (first != rows.first) continue;
-      count_rule(lattice, source, result.grid);
-      result.columns.add_rows(memory.build, doubles(source));
+      GRIDSCOPE_TRY(const bool fused,
+                    compare_codes(block, tiles.build.tile, source, lattice, memory, result));
+      const bool is_first = first == rows.first;
+      if (is_first) count_rule(lattice, source, result.grid);
+      if (fused && !is_first) continue;
+      GRIDSCOPE_CHECK(build_.decode(tiles.build.tile, block, memory.build, memory.scratch));
+      if (!fused) compare_values(source, lattice, memory.build, result);
+      if (is_first) result.columns.add_rows(memory.build, doubles(source));
     }
     return {};
   }
 
-  [[nodiscard]] Status compare_block(RowRange block, const Tile& build, const SourceRows& source,
-                                     const SourceLattice& lattice, Memory& memory,
-                                     TileResult& result) const {
-    const quant::WeightLayout& layout = build_.decoder().layout();
-    GRIDSCOPE_CHECK(build_.decode(build, block, memory.build, memory.scratch));
-    add(layout, memory.build, source, lattice, result.totals);
-    if (!norm_factors_) return {};
-    RowBlock undone = memory.build;
-    undo(layout.groups, *norm_factors_, undone);
-    add(layout, undone, source, lattice, result.undone);
-    return {};
+  // By the fused kernels, or false when they do not fit: nothing is decoded to memory then.
+  [[nodiscard]] Result<bool> compare_codes(RowRange block, const Tile& build,
+                                           const SourceRows& source, const SourceLattice& lattice,
+                                           Memory& memory, TileResult& result) const {
+    if (norm_factors_ || dtype_ != Dtype::kBF16 || !build_.is_contiguous()) return false;
+    GRIDSCOPE_TRY(const bool fits,
+                  build_.decoder().decode_int4(build, build_.covering(block), memory.codes));
+    if (!fits) return false;
+    GridTotals totals;
+    totals.sums = quant::compare_int4_bf16(memory.codes, source);
+    count_moves(lattice, source, memory.codes, totals);
+    add(std::move(totals), result.totals);
+    return true;
   }
 
-  void add(const quant::WeightLayout& layout, const RowBlock& build, const SourceRows& source,
-           const SourceLattice& lattice, GridTotals& totals) const {
-    GridTotals block;
-    block.sums = quant::compare_rows(layout, build, source);
+  void compare_values(const SourceRows& source, const SourceLattice& lattice, const RowBlock& build,
+                      TileResult& result) const {
+    add(totals_of(build, source, lattice), result.totals);
+    if (!norm_factors_) return;
+    RowBlock undone = build;
+    undo(build_.decoder().layout().groups, *norm_factors_, undone);
+    add(totals_of(undone, source, lattice), result.undone);
+  }
+
+  [[nodiscard]] GridTotals totals_of(const RowBlock& build, const SourceRows& source,
+                                     const SourceLattice& lattice) const {
+    const quant::WeightLayout& layout = build_.decoder().layout();
+    GridTotals totals;
+    totals.sums = quant::compare_rows(layout, build, source);
+    count_moves(lattice, source, layout.groups, build, totals);
+    return totals;
+  }
+
+  // Rows are numbered within the pair from here on.
+  void add(GridTotals block, GridTotals& totals) const {
     if (block.sums.worst.error >= 0.0) block.sums.worst.row -= build_.first_row();
-    count_moves(lattice, source, layout.groups, build, block);
     totals.add(block);
   }
 
@@ -275,7 +296,7 @@ class PairComparison final : public ItemComparison {
     GridTotals after;
     GRIDSCOPE_CHECK(for_each_block(slots, [&](RowBlock& build, const SourceRows& source) {
       undo(layout.groups, *factors, build);
-      add(layout, build, source, fit_lattice(source, pair_.columns, group_size_), after);
+      add(totals_of(build, source, fit_lattice(source, pair_.columns, group_size_)), after);
     }));
     if (!explains(after, before)) return std::nullopt;
     return smoothing(TensorSmoothing::Evidence::kColumns, *factors, after);

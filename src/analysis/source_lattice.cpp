@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "gridscope/quant/codec.hpp"
+#include "gridscope/quant/level_moves.hpp"
 
 namespace gridscope::analysis {
 namespace {
@@ -15,8 +18,6 @@ using quant::GridFit;
 
 // Of the groups that say anything; some hold no whole grid where training clipped a weight.
 constexpr double kNearlyAll = 0.95;
-constexpr double kBinsPerUnit = 16.0;
-constexpr double kHighestBin = 4.0;
 
 std::vector<float> numbers(const quant::SourceRows& source) {
   const std::size_t width = dtype_info(source.dtype).block_bits / 8;
@@ -36,16 +37,49 @@ bool nearly_all_on_grid(const SourceLattice& lattice) {
   return live > 0 && static_cast<double>(on) >= kNearlyAll * static_cast<double>(live);
 }
 
-// Moves of one weight: rounded to the nearest level, ties to even.
-void count_move(double value, const GridFit& fit, double level, GridTotals& totals) {
-  const double distance = (value - level * fit.step) / fit.step;
-  if (!std::isfinite(distance)) return;
-  const double move = std::nearbyint(distance);
-  if (std::abs(std::abs(distance - std::trunc(distance)) - 0.5) == 0.0) ++totals.level_ties;
-  if (move != 0.0) {
-    const double clamped = std::clamp(move, -99.0, 99.0);
-    ++totals.level_moves[static_cast<int>(clamped)];
+// Ratios of steps, in bins: counted as numbers, named at the end.
+class ScaleRatios {
+ public:
+  void count(const GridFit& fit, double build_step) {
+    const double step = std::abs(build_step);
+    if (step >= fit.step_low && step <= fit.step_high) {
+      ++same_;
+      return;
+    }
+    const double ratio = step / std::abs(fit.step);
+    const bool in_range = ratio < kHighestRatio;  // false for NaN
+    ++bins_[in_range ? static_cast<std::size_t>(ratio * kBinsPerUnit) : bins_.size() - 1];
   }
+
+  void add_to(std::map<std::string, std::uint64_t>& names) const {
+    if (same_ > 0) names["1"] += same_;
+    for (std::size_t i = 0; i < bins_.size(); ++i) {
+      if (bins_[i] == 0) continue;
+      const double edge = static_cast<double>(i) / kBinsPerUnit;
+      names[fmt::format("{}{:g}", i + 1 == bins_.size() ? ">=" : "", edge) +
+            (edge == 1.0 ? "+" : "")] += bins_[i];
+    }
+  }
+
+ private:
+  static constexpr double kBinsPerUnit = 16.0;
+  static constexpr double kHighestRatio = 4.0;
+
+  std::uint64_t same_ = 0;
+  std::array<std::uint64_t, 65> bins_ = {};
+};
+
+void add_level_moves(const quant::LevelMoves& moves, GridTotals& totals) {
+  totals.lattice_weights += moves.weights();
+  totals.level_ties += moves.ties;
+  totals.level_moves_beyond += moves.beyond;
+  for (int move = -quant::LevelMoves::kFarthest; move <= quant::LevelMoves::kFarthest; ++move) {
+    if (move != 0 && moves.of(move) > 0) totals.level_moves[move] += moves.of(move);
+  }
+}
+
+quant::SourceGrid grid_of(const SourceLattice& lattice) {
+  return {.group_size = lattice.group_size, .fits = lattice.fits};
 }
 
 }  // namespace
@@ -104,8 +138,10 @@ void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid&
 }
 
 void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, SourceGrid& grid) {
-  const std::vector<float> values = numbers(source);
-  for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
+  const std::uint64_t rows = lattice.fits.size() / lattice.groups_per_row();
+  const std::vector<float> values =
+      numbers({source.dtype, source.bytes.first(source.bytes.size() / rows)});
+  for (std::size_t g = 0; g < lattice.groups_per_row(); ++g) {
     const auto group = std::span(values).subspan(g * lattice.group_size, lattice.group_size);
     const bool accepts = quant::fit_repack_rule(group, {}).m != 0;
     const bool exact = lattice.fits[g].has_step();
@@ -118,38 +154,37 @@ void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, S
   }
 }
 
-std::string scale_ratio_bin(const GridFit& fit, double build_step) {
-  const double step = std::abs(build_step);
-  if (step >= fit.step_low && step <= fit.step_high) return "1";
-  const double ratio = step / std::abs(fit.step);
-  if (!(ratio < kHighestBin)) return fmt::format(">={:g}", kHighestBin);
-  return fmt::format("{:g}", std::floor(ratio * kBinsPerUnit) / kBinsPerUnit);
-}
-
 void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::GroupLayout& groups, const quant::RowBlock& build,
                  GridTotals& totals) {
-  const std::vector<float> originals = numbers(source);
-  const std::uint64_t per_row = lattice.groups_per_row();
-  for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
-    const GridFit& fit = lattice.fits[g];
-    if (fit.verdict != GridClass::kOnGrid) continue;
-    const std::size_t first = g * lattice.group_size;
-    totals.lattice_weights += lattice.group_size;
-    for (std::size_t i = first; i < first + lattice.group_size; ++i) {
-      const double level = std::nearbyint(static_cast<double>(originals[i]) / fit.step);
-      count_move(build.values[i], fit, level, totals);
-    }
-  }
+  add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
   if (groups.is_mapped() || groups.size() == 0 || lattice.group_size % groups.size() != 0) return;
+  ScaleRatios ratios;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
-    for (std::uint64_t g = 0; g < groups.groups(build.first_row + row); ++g) {
-      const std::uint64_t column = groups.positions(build.first_row + row, g).first;
-      const GridFit& fit = lattice.fits[row * per_row + column / lattice.group_size];
-      if (fit.verdict != GridClass::kOnGrid) continue;
-      ++totals.scale_ratio[scale_ratio_bin(fit, build.scales[row * build.stride + g])];
+    const std::uint64_t number = build.first_row + row;
+    for (std::uint64_t g = 0; g < groups.groups(number); ++g) {
+      const std::uint64_t column = groups.positions(number, g).first;
+      const GridFit& fit = lattice.at(row, column);
+      if (fit.verdict == GridClass::kOnGrid)
+        ratios.count(fit, build.scales[row * build.stride + g]);
     }
   }
+  ratios.add_to(totals.scale_ratio);
+}
+
+void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
+                 const quant::Int4Rows& build, GridTotals& totals) {
+  add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
+  if (lattice.group_size % build.group_size != 0) return;
+  ScaleRatios ratios;
+  for (std::uint64_t row = 0; row < build.rows; ++row) {
+    for (std::uint64_t g = 0; g < build.groups; ++g) {
+      const GridFit& fit = lattice.at(row, g * build.group_size);
+      if (fit.verdict != GridClass::kOnGrid) continue;
+      ratios.count(fit, static_cast<double>(build.scales[row * build.groups + g]));
+    }
+  }
+  ratios.add_to(totals.scale_ratio);
 }
 
 }  // namespace gridscope::analysis

@@ -24,7 +24,9 @@ Verdict verdict_of(const GridTensor& tensor) {
   if (is_unrelated(best)) return Verdict::kDifferentModel;
   if (tensor.smoothing) return Verdict::kSmoothed;
   const quant::ErrorSums& sums = tensor.totals.sums;
-  if (sums.moved > 0 || !tensor.totals.level_moves.empty()) return Verdict::kLevelsMoved;
+  const bool off_lattice =
+      !tensor.totals.level_moves.empty() || tensor.totals.level_moves_beyond > 0;
+  if (sums.moved > 0 || off_lattice) return Verdict::kLevelsMoved;
   return sums.values_identical < sums.weights ? Verdict::kSameGrid : Verdict::kExact;
 }
 

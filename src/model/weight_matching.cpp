@@ -286,6 +286,9 @@ class Matcher {
 
   // Turns rows back that llama.cpp's converter has permuted, and remembers what it has added.
   bool undo_gguf(WeightPair& pair, std::string_view canonical) {
+    // Configurations call "gemma3_text" what GGUF calls "gemma3".
+    const std::string_view type = source_.config.model_type;
+    pair.norm_offset = gguf_norm_offset(type.substr(0, type.find('_')), canonical);
     pair.build_offset = gguf_norm_offset(build_gguf_.architecture, canonical) -
                         gguf_norm_offset(source_gguf_.architecture, canonical);
     if (source_gguf_.permutes_heads == build_gguf_.permutes_heads || !rotates(canonical)) {

@@ -91,7 +91,7 @@ void add_list(std::string_view what, const std::vector<std::string>& names,
 
 void add_level_moves(const GridTotals& totals, std::vector<std::string>& notes) {
   if (totals.lattice_weights == 0) return;
-  std::uint64_t moved = 0;
+  std::uint64_t moved = totals.level_moves_beyond;
   std::string moves;
   for (const auto& [move, count] : totals.level_moves) {
     moved += count;

@@ -141,6 +141,7 @@ Json grid_totals_json(const GridTotals& totals) {
     json["worst"] = {{"row", sums.worst.row}, {"column", sums.worst.column}};
   }
   json["level_moves"] = keyed_json(totals.level_moves);
+  json["level_moves_beyond"] = totals.level_moves_beyond;
   json["level_ties"] = totals.level_ties;
   json["lattice_weights"] = totals.lattice_weights;
   json["scale_ratio"] = totals.scale_ratio;
@@ -160,6 +161,7 @@ GridTotals read_grid_totals(const Members& members) {
                          .column = worst.count("column")};
   }
   totals.level_moves = read_keyed<int>(members, "level_moves");
+  totals.level_moves_beyond = members.count("level_moves_beyond");
   totals.level_ties = members.count("level_ties");
   totals.lattice_weights = members.count("lattice_weights");
   totals.scale_ratio = members.count_of_each("scale_ratio");

@@ -41,7 +41,7 @@ struct SourceGrid {
   std::uint64_t non_finite = 0;
   std::map<std::uint64_t, std::uint64_t> group_sizes = {};  // found size -> weights on such a grid
   std::map<int, std::uint64_t> top_levels = {};  // level of the largest magnitude -> on-grid groups
-  // The published repack rule as a second opinion, on the groups of the first block of each tile.
+  // The published repack rule as a second opinion, on the groups of the first row of each tile.
   std::uint64_t rule_groups = 0;
   std::uint64_t rule_accepts = 0;
   std::uint64_t rule_accepts_alone = 0;  // where the exact recovery finds no grid
@@ -56,8 +56,9 @@ struct SourceGrid {
 struct GridTotals {
   quant::ErrorSums sums = {};
   // Levels by which the exact product stands off the source's lattice point, where it is not 0:
-  // rounded, ties to even, unclamped; over weights in on-grid groups of the source.
+  // rounded, ties to the smaller move; over weights in on-grid groups of the source.
   std::map<int, std::uint64_t> level_moves = {};
+  std::uint64_t level_moves_beyond = 0;  // farther than quant::LevelMoves counts, or no number
   std::uint64_t level_ties = 0;
   std::uint64_t lattice_weights = 0;  // weights in on-grid groups
   // |build step / source step| over groups that lie within one on-grid group of the source: "1"

@@ -12,6 +12,7 @@
 #include "gridscope/quant/error_sums.hpp"
 #include "gridscope/quant/grid.hpp"
 #include "gridscope/quant/row_block.hpp"
+#include "gridscope/quant/weight_decoder.hpp"
 
 namespace gridscope::analysis {
 
@@ -25,6 +26,10 @@ struct SourceLattice {
   std::vector<quant::GridFit> fits = {};  // row-major
 
   [[nodiscard]] std::uint64_t groups_per_row() const { return columns / group_size; }
+  // The grid that a weight lies on.
+  [[nodiscard]] const quant::GridFit& at(std::uint64_t row, std::uint64_t column) const {
+    return fits[row * groups_per_row() + column / group_size];
+  }
 };
 
 // Requires: group_size divides columns.
@@ -35,16 +40,14 @@ struct SourceLattice {
 // taken from the build for want of one.
 enum class GroupSizeFrom : std::uint8_t { kSource, kBuild };
 void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid& grid);
-// The second opinion: the published rule on the same groups.
+// The second opinion: the published rule on the groups of the first row.
 void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, SourceGrid& grid);
 
 // Level moves and scale ratios of a build's rows against the lattice of the same rows.
 void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::GroupLayout& groups, const quant::RowBlock& build,
                  GridTotals& totals);
-
-// "1" within the interval of steps that the source allows, else the lower edge of the bin, a
-// sixteenth wide, that |build step / source step| falls into: "0.875", ">=4".
-[[nodiscard]] std::string scale_ratio_bin(const quant::GridFit& fit, double build_step);
+void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
+                 const quant::Int4Rows& build, GridTotals& totals);
 
 }  // namespace gridscope::analysis
