@@ -198,6 +198,33 @@ TEST(TiedHeadStored, PassesReadErrorsOn) {
               Fails(ErrorCode::kChanged, HasSubstr("comparing the output layer")));
 }
 
+// Headers only, as a server that ignores ranges gives them.
+class HeadersOnlySource final : public io::ByteSource {
+ public:
+  explicit HeadersOnlySource(std::uint64_t size) : size_(size) {}
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] const io::SourceIdentity& identity() const override { return identity_; }
+  [[nodiscard]] Status read_at(std::uint64_t /*offset*/,
+                               std::span<std::byte> /*into*/) const override {
+    return fail(ErrorCode::kUnsupported, "the server ignores ranges");
+  }
+
+ private:
+  std::uint64_t size_;
+  io::SourceIdentity identity_{.name = "model.safetensors", .version = {}};
+};
+
+TEST(TiedHeadStored, IsReportedWhereRowsCannotBeRead) {
+  model::Checkpoint checkpoint = tied_model({}, {}).build();
+  checkpoint.files[0].source = std::make_shared<HeadersOnlySource>(checkpoint.files[0].bytes);
+  const auto finding = check_tied_head(checkpoint, 16);
+  ASSERT_THAT(finding, IsOk());
+  EXPECT_EQ((*finding)->code, "TIED_HEAD_STORED");
+  EXPECT_THAT((*finding)->message,
+              HasSubstr("its rows could not be compared with \"model.embed_tokens\": the server "
+                        "ignores ranges"));
+}
+
 TEST(TiedHeadStored, DoesNotReadAFileThatWasOnlyRecognised) {
   model::Checkpoint checkpoint = tied_model({}, {}).build();
   checkpoint.files[0].source = nullptr;

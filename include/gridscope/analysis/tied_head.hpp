@@ -23,7 +23,8 @@ inline constexpr std::uint64_t kMaxSampleBytes = 16ULL * 1024 * 1024;
 // `sampled_rows` of them and always the first and the last, are byte-identical.
 // TIED_HEAD_MISSING (error): the configuration of a language model says that the output layer is
 // not tied, and none is stored, nor said to be the embedding under another name. Not judged when
-// only part of the checkpoint's files is there. Errors: those of reading the rows.
+// only part of the checkpoint's files is there. Errors: those of reading the rows, but for
+// kUnsupported (a server that ignores ranges): then the message says that none were compared.
 [[nodiscard]] Result<std::optional<Finding>> check_tied_head(const model::Checkpoint& checkpoint,
                                                              std::uint64_t sampled_rows);
 
