@@ -56,6 +56,21 @@ Result<store::StoreContext> surroundings(store::ReferenceKind kind, Observer& ob
   return made;
 }
 
+// A name that is no path here was looked for on the Hub; it may have been meant as a path all the
+// same.
+Error as_seen_from_here(Error error, const store::ModelReference& reference) {
+  const bool bare = reference.kind == store::ReferenceKind::kHub &&
+                    reference.text.find("://") == std::string::npos;
+  const bool may_be_path =
+      bare && reference.revision.empty() &&
+      (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kUnavailable ||
+       error.code == ErrorCode::kTimeout);
+  if (!may_be_path) return error;
+  return with_context(std::move(error),
+                      fmt::format("{} is no path on disk and was taken for a repository of the Hub",
+                                  quote(reference.text)));
+}
+
 }  // namespace
 
 Result<OpenModel> open_model(const std::string& reference, const std::string& revision,
@@ -63,7 +78,11 @@ Result<OpenModel> open_model(const std::string& reference, const std::string& re
   GRIDSCOPE_TRY(const auto resolved, resolve(reference, revision, context.settings()));
   GRIDSCOPE_TRY(const auto around, surroundings(resolved.kind, observer, context));
   OpenModel opened;
-  GRIDSCOPE_TRY(opened.repository, store::open_repository(resolved, around));
+  auto repository = store::open_repository(resolved, around);
+  if (!repository) {
+    return tl::make_unexpected(as_seen_from_here(std::move(repository).error(), resolved));
+  }
+  opened.repository = *std::move(repository);
   GRIDSCOPE_TRY(opened.checkpoint,
                 model::load_checkpoint(*opened.repository, observer,
                                        {.limits = context.settings().limits,

@@ -23,6 +23,7 @@ using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class InspectUseCase : public ::testing::Test {
@@ -161,6 +162,15 @@ TEST_F(InspectUseCase, KnowsThePagesOfTheHubThatIsNamed) {
   const auto context = Context::make(settings, observer_).value();
   EXPECT_THAT(inspect({.model = "https://mirror.example/hub/datasets/x"}, *context),
               test::Fails(ErrorCode::kInvalidArgument, HasSubstr("datasets are not models")));
+}
+
+TEST_F(InspectUseCase, SaysThatABareNameIsNoPath) {
+  constexpr auto kNoPath = "\"org/name\" is no path on disk and was taken for";
+  EXPECT_THAT(run({.model = "org/name"}), test::Fails(ErrorCode::kUnavailable, HasSubstr(kNoPath)));
+  EXPECT_THAT(run({.model = "hf://org/name"}),
+              test::Fails(ErrorCode::kUnavailable, Not(HasSubstr("no path"))));
+  EXPECT_THAT(run({.model = "org/name", .revision = "v1"}),
+              test::Fails(ErrorCode::kUnavailable, Not(HasSubstr("no path"))));
 }
 
 TEST_F(InspectUseCase, RefusesReferencesThatAreNone) {
