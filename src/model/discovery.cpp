@@ -93,12 +93,13 @@ class Discoverer {
 
   Status take_named(const std::string& path) {
     if (path.ends_with(".json")) return take_named_index(path);
-    WeightSet set{.component = {},
-                  .container = format::Container::kUnknown,
-                  .files = {path},
-                  .index_path = {},
-                  .index = {}};
-    if (path.ends_with(kWeights)) set.container = format::Container::kSafetensors;
+    WeightSet set;
+    set.container = format::Container::kUnknown;
+    set.files = {path};
+    if (path.ends_with(kWeights)) {
+      set.container = format::Container::kSafetensors;
+      note_other_shards(path);
+    }
     if (path.ends_with(".gguf")) {
       set.container = format::Container::kGguf;
       set.files = shard_siblings(path);
@@ -106,6 +107,18 @@ class Discoverer {
     }
     found_.sets.push_back(std::move(set));
     return {};
+  }
+
+  // Whoever names one shard may have meant all of them.
+  void note_other_shards(const std::string& path) {
+    const auto shard = format::parse_shard_name(file_name_of(path));
+    if (!shard || shard->total < 2) return;
+    found_.findings.push_back(
+        {.code = "SHARD_ALONE",
+         .severity = Severity::kNote,
+         .message = fmt::format("{} is one of {}; what the others hold is not counted",
+                                printable(path), count_of(shard->total, "shard")),
+         .remedy = "name the folder that it lies in to inspect all of them"});
   }
 
   // Any name may be an index's; a file that is none is taken for the configuration that people name
@@ -425,11 +438,9 @@ class Discoverer {
   }
 
   Result<bool> take_files(std::vector<std::string> files, format::Container container) {
-    found_.sets.push_back({.component = {},
-                           .container = container,
-                           .files = std::move(files),
-                           .index_path = {},
-                           .index = {}});
+    WeightSet& set = found_.sets.emplace_back();
+    set.container = container;
+    set.files = std::move(files);
     return true;
   }
 
@@ -437,9 +448,8 @@ class Discoverer {
                           const std::string& component) {
     if (groups.empty()) return false;
     if (groups.size() > 1) {
-      std::vector<std::string> names(groups.size());
-      std::ranges::transform(groups, names.begin(), &WeightGroup::name);
-      return ambiguous("models", names);
+      const std::vector<std::string> names = names_to_choose(groups, folder_);
+      return ambiguous(names.size() == groups.size() ? "models" : "folders with models", names);
     }
     WeightGroup& group = groups.front();
     WeightSet set{.component = component,

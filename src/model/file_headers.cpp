@@ -76,7 +76,8 @@ class HeaderReader {
     }
     if (header.container != Container::kUnknown) return {};
     return fail(ErrorCode::kUnsupported,
-                fmt::format("{} bytes that begin no container gridscope knows", header.bytes),
+                fmt::format("{} in no format of weights that gridscope knows",
+                            count_of(header.bytes, "byte")),
                 "name a safetensors or GGUF file");
   }
 

@@ -111,6 +111,18 @@ std::vector<WeightGroup> preferred_groups(std::vector<WeightGroup> groups,
   return groups;
 }
 
+std::vector<std::string> names_to_choose(std::span<const WeightGroup> groups,
+                                         std::string_view folder) {
+  std::vector<std::string> names;
+  std::set<std::string> places;
+  for (const WeightGroup& group : groups) {
+    names.push_back(group.name);
+    const std::string_view own = folder_of(group.name);
+    places.emplace(own == folder ? group.name : own.substr(0, own.size() - 1));
+  }
+  return places.size() > 1 ? std::vector(places.begin(), places.end()) : names;
+}
+
 bool is_weight_file(std::string_view path) {
   static constexpr std::array<std::string_view, 13> kExtensions = {
       ".safetensors", ".gguf", ".litertlm", ".tflite", ".task",    ".onnx", ".pt",

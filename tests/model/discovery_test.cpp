@@ -280,6 +280,27 @@ TEST(Discovery, DoesNotChooseBetweenGroups) {
                     AllOf(HasSubstr("m-Q4_0.gguf, m-Q8_0.gguf"), HasSubstr("name one of them"))));
 }
 
+// Where each model has a folder, the folder leads to the whole of it, its configuration included.
+TEST(Discovery, NamesModelsByTheirFolders) {
+  MemoryRepository repository;
+  for (const std::string& shard : kTwoShards) repository.add("big/" + shard, "x");
+  repository.add("pair/a.safetensors", "x").add("pair/b.safetensors", "x");
+  EXPECT_THAT(discover(repository),
+              Fails(ErrorCode::kInvalidArgument,
+                    AllOf(HasSubstr("2 folders with models: big, pair"), HasSubstr("/big"))));
+}
+
+TEST(Discovery, NotesThatTheNamedFileIsOneOfSeveralShards) {
+  MemoryRepository repository(Listing::kGiven, kTwoShards[0]);
+  for (const std::string& shard : kTwoShards) repository.add(shard, "x");
+  const Discovery found = discovered(repository);
+  EXPECT_THAT(files_of(found), ElementsAre(kTwoShards[0]));
+  ASSERT_THAT(found.findings, SizeIs(1));
+  EXPECT_EQ(found.findings[0].code, "SHARD_ALONE");
+  EXPECT_EQ(found.findings[0].severity, Severity::kNote);
+  EXPECT_THAT(found.findings[0].message, HasSubstr(kTwoShards[0] + " is one of 2 shards"));
+}
+
 TEST(Discovery, TakesTheOneGgufAndLeavesItsProjectorAside) {
   MemoryRepository repository;
   repository.add("m-Q4_0-00001-of-00002.gguf", "x")

@@ -105,7 +105,7 @@ TEST(FileHeaders, RecognisesWhatItDoesNotRead) {
   ASSERT_THAT(headers, IsOk());
   EXPECT_EQ((*headers)[0].container, Container::kLiteRtLm);
   EXPECT_THAT(read(repository, {set_of({"noise.bin"}, Container::kUnknown)}),
-              Fails(ErrorCode::kUnsupported, HasSubstr("no container")));
+              Fails(ErrorCode::kUnsupported, HasSubstr("14 bytes in no format of weights")));
 }
 
 TEST(FileHeaders, StopsWhenAsked) {

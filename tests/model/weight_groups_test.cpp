@@ -65,6 +65,17 @@ TEST(WeightGroups, KnowsWeightsByTheirName) {
   EXPECT_FALSE(is_weight_file("config.json"));
 }
 
+TEST(WeightGroups, AreNamedByTheirFolders) {
+  const std::vector<WeightGroup> groups = {
+      {.name = "a/big/m-00001-of-00002.safetensors", .files = {}, .missing = {}},
+      {.name = "a/here.safetensors", .files = {}, .missing = {}},
+      {.name = "a/pair/x.safetensors", .files = {}, .missing = {}},
+      {.name = "a/pair/y.safetensors", .files = {}, .missing = {}}};
+  EXPECT_THAT(names_to_choose(groups, "a/"), ElementsAre("a/big", "a/here.safetensors", "a/pair"));
+  EXPECT_THAT(names_to_choose(std::span(groups).last(2), "a/"),
+              ElementsAre("a/pair/x.safetensors", "a/pair/y.safetensors"));
+}
+
 TEST(WeightGroups, TellsProjectorsByName) {
   EXPECT_TRUE(is_projector_file("mmproj-model-f16.gguf"));
   EXPECT_TRUE(is_projector_file("d/gemma-mmproj.gguf"));

@@ -34,6 +34,11 @@ struct WeightGroup {
 [[nodiscard]] std::vector<WeightGroup> preferred_groups(std::vector<WeightGroup> groups,
                                                         std::string_view folder);
 
+// What to name to get one of them: folders below `folder` where there are several, so that all of a
+// model is found, whatever its index calls its files; else the first file of each.
+[[nodiscard]] std::vector<std::string> names_to_choose(std::span<const WeightGroup> groups,
+                                                       std::string_view folder);
+
 // Whether a file looks like weights in any format, by its name.
 [[nodiscard]] bool is_weight_file(std::string_view path);
 
