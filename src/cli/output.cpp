@@ -69,6 +69,8 @@ Status write_all(int descriptor, std::string_view text, const std::stop_token& s
     const ssize_t written = ::write(descriptor, text.data(), std::min(kPiece, text.size()));
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EPIPE) {
+      return fail(ErrorCode::kCancelled, fmt::format("{} is read no more", name));
     } else if (errno != EINTR && errno != EAGAIN) {
       return system_failure("write", name, errno);
     }

@@ -1,6 +1,7 @@
 #include "gridscope/cli/run.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -19,10 +20,12 @@
 #include "gridscope/cli/output.hpp"
 #include "gridscope/cli/parse.hpp"
 #include "gridscope/core/clock.hpp"
+#include "gridscope/core/text.hpp"
 
 namespace gridscope::cli {
 namespace {
 
+constexpr int kCheckFailed = 1;
 constexpr int kWrongUsage = 2;
 constexpr int kNoVerdict = 3;
 
@@ -66,9 +69,29 @@ int fail_with(ConsoleObserver& console, std::string_view subject, const Error& e
   return exit_code(error.code);
 }
 
+// Whoever read the output has had enough, as `head` has: nothing to complain about.
+bool reader_is_gone(const Status& written) {
+  return !written && written.error().code == ErrorCode::kCancelled;
+}
+
 int print(std::string_view text, ConsoleObserver& console) {
   const Status written = write_all(STDOUT_FILENO, text, {});
+  if (reader_is_gone(written)) return kNoVerdict;
   return written ? 0 : fail_with(console, {}, written.error());
+}
+
+bool has_output_file(const Arguments& arguments) {
+  const std::string& path = arguments.text("output");
+  return !path.empty() && path != "-";
+}
+
+// The report, where one sees why, went to a file.
+void explain_failure(const Arguments& arguments, ConsoleObserver& console) {
+  if (!has_output_file(arguments) || arguments.flag("quiet")) return;
+  console.show_error(arguments.subject(),
+                     {.message = fmt::format("there are findings at or above --fail-on {}",
+                                             arguments.text("fail-on")),
+                      .remedy = fmt::format("they are in {}", quote(arguments.text("output")))});
 }
 
 Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output& output) {
@@ -84,13 +107,15 @@ Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output&
   if (failed && interruption.token().stop_requested()) {
     return tl::make_unexpected(interrupted_by(interruption.signal_name()));
   }
+  if (reader_is_gone(written)) return kNoVerdict;
   GRIDSCOPE_CHECK(written);
+  if (result && result->exit_code == kCheckFailed) explain_failure(arguments, console);
   return result.map(&Answer::exit_code);
 }
 
 Result<Output> open_output(const Arguments& arguments) {
+  if (!has_output_file(arguments)) return Output::standard();
   const std::string& path = arguments.text("output");
-  if (path.empty() || path == "-") return Output::standard();
   for (const OptionSpec& positional : arguments.verb().positionals) {
     if (positional.kind != ValueKind::kModel) continue;
     GRIDSCOPE_CHECK(app::check_output(arguments.text(positional.name), path));

@@ -85,6 +85,28 @@ TEST(Run, OpensTheOutputFirst) {
                              "\": No such file or directory\n");
 }
 
+TEST(Run, SaysWhyACheckFailedWhenTheReportGoesToAFile) {
+  const test::TempDir directory;
+  test::SafetensorsBuilder shard;
+  shard.tensor("model.embed_tokens.weight", Dtype::kBF16, {4, 8});
+  shard.tensor("lm_head.weight", Dtype::kBF16, {4, 8});
+  test::write_checkpoint(directory / "model",
+                         {.config = R"({"model_type": "llama", "tie_word_embeddings": true})",
+                          .shards = {{"model.safetensors", shard}}});
+  const std::string model = (directory / "model").string();
+  const std::string path = (directory / "report").string();
+  const std::vector<const char*> words = {"inspect", model.c_str(), "--no-cache", "--fail-on",
+                                          "warning", "--output",    path.c_str()};
+  const Outcome outcome = run_words(words);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err, "gridscope: inspect " + model +
+                             ": there are findings at or above --fail-on warning; they are in \"" +
+                             path + "\"\n");
+  std::vector<const char*> quiet = words;
+  quiet.push_back("--quiet");
+  EXPECT_EQ(run_words(quiet).err, "");
+}
+
 int report(const std::exception& exception) {
   CaptureStderr();
   try {

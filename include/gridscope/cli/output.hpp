@@ -13,7 +13,8 @@
 namespace gridscope::cli {
 
 // Writes all of `text`. Waits for a slow reader, but not beyond a stop request.
-// Errors: kUnavailable with the system's reason, kCancelled.
+// Errors: kUnavailable with the system's reason; kCancelled by a stop request or when nobody reads
+// the pipe any more.
 [[nodiscard]] Status write_all(int descriptor, std::string_view text, const std::stop_token& stop);
 
 class Output {
@@ -29,7 +30,7 @@ class Output {
   ~Output();  // removes what was written aside and not committed
 
   // Writes and, for a file, puts it in place. At most once.
-  // Errors: kUnavailable (closed pipe, full disk), kCancelled.
+  // Errors: kUnavailable (full disk), kCancelled.
   [[nodiscard]] Status commit(std::string_view text, const std::stop_token& stop);
 
   // Removes what was written aside. May be called from another thread just before the process ends.
