@@ -90,8 +90,14 @@ std::string option_case(std::string_view verb, const OptionSpec& option) {
   return fmt::format("    {}) {} ;;\n", pattern, expectation(option));
 }
 
+std::string verb_words() {
+  std::string words;
+  for (const VerbSpec& verb : program().verbs) words += fmt::format("{} ", verb.name);
+  return words;
+}
+
 std::string expect_function() {
-  std::string cases;
+  std::string cases = fmt::format("    'help #0') kind=words choices='{}' ;;\n", verb_words());
   for (const OptionGroup& group : program().groups) {
     for (const OptionSpec& option : group.options) cases += option_case({}, option);
   }
@@ -122,10 +128,8 @@ std::string option_words(std::span<const OptionGroup> groups) {
 }
 
 std::string offer_function() {
-  std::string verbs;
   std::string cases;
   for (const VerbSpec& verb : program().verbs) {
-    verbs += fmt::format("{}{}", verbs.empty() ? "" : " ", verb.name);
     const std::string words = option_words(verb.groups) + option_words(verb.options);
     cases += fmt::format("    {}) choices='{}' ;;\n", verb.name, words.substr(1));
   }
@@ -135,7 +139,7 @@ std::string offer_function() {
       "  if [[ $2 != -* ]]; then\n    choices='{}'\n    return\n  fi\n"
       "  choices='{}'\n"
       "  case $1 in\n{}  esac\n}}\n",
-      verbs, option_words(program().groups).substr(1), cases);
+      verb_words() + "help", option_words(program().groups).substr(1), cases);
 }
 
 }  // namespace

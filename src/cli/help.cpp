@@ -86,8 +86,10 @@ std::string program_help() {
   append_wrapped(out, spec.description, 0, 0);
   out += fmt::format("\nUsage: {} COMMAND [OPTIONS] ...\n\nCommands:\n", spec.name);
   for (const VerbSpec& verb : spec.verbs) append_term(out, verb.name, verb.summary);
+  append_term(out, "help", "Say what a command does and takes");
   append_terms(out, "MODEL is one of", spec.references);
   append_groups(out, spec.groups.last(1));
+  append_terms(out, "Environment", spec.environment);
   out += fmt::format("\n{} COMMAND --help says what a command does and takes.\n", spec.name);
   return out;
 }

@@ -56,7 +56,8 @@ class BashCompletion : public ::testing::Test {
 };
 
 TEST_F(BashCompletion, OffersTheVerbs) {
-  EXPECT_THAT(complete({""}), UnorderedElementsAre("inspect", "cache", "completion", "man"));
+  EXPECT_THAT(complete({""}),
+              UnorderedElementsAre("inspect", "grid-check", "cache", "completion", "man", "help"));
   EXPECT_THAT(complete({"c"}), UnorderedElementsAre("cache", "completion"));
   EXPECT_THAT(complete({"--connections", "3", "i"}), ElementsAre("inspect"));
 }
@@ -83,6 +84,7 @@ TEST_F(BashCompletion, OffersArgumentsByTheirPlace) {
   EXPECT_THAT(complete({"cache", "--quiet", "--format", "json", "i"}), ElementsAre("info"));
   EXPECT_THAT(complete({"cache", "info", ""}), IsEmpty());
   EXPECT_THAT(complete({"completion", ""}), ElementsAre("bash"));
+  EXPECT_THAT(complete({"help", "in"}), ElementsAre("inspect"));
 }
 
 TEST_F(BashCompletion, OffersFilesAndDirectories) {

@@ -19,10 +19,24 @@ void expect_narrow(const std::string& text) {
   for (std::string line; std::getline(in, line);) EXPECT_THAT(line, SizeIs(Le(80)));
 }
 
+// On one line, with one blank between words.
+std::string unwrapped(const std::string& text) {
+  std::istringstream in(text);
+  std::string out;
+  for (std::string word; in >> word;) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
 TEST(Help, ShowsEveryVerb) {
   for (const VerbSpec& verb : program().verbs) {
     EXPECT_THAT(program_help(), HasSubstr("  " + std::string(verb.name) + " "));
-    EXPECT_THAT(program_help(), HasSubstr(std::string(verb.summary)));
+    EXPECT_THAT(unwrapped(program_help()), HasSubstr(std::string(verb.summary)));
+  }
+}
+
+TEST(Help, ShowsTheEnvironment) {
+  for (const Term& variable : program().environment) {
+    EXPECT_THAT(program_help(), HasSubstr("  " + std::string(variable.name)));
   }
 }
 
