@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "gridscope/cli/finding_codes.hpp"
 #include "gridscope/cli/help.hpp"
 #include "gridscope/cli/verb_list.hpp"
 
@@ -48,6 +49,8 @@ std::string command(const VerbSpec& verb) {
 std::string commands() {
   std::string out = heading("Commands");
   for (const VerbSpec& verb : program().verbs) out += command(verb);
+  out += ".SS \"gridscope help [COMMAND]\"\n";
+  out += paragraph("Say what a command does and takes, as COMMAND --help does.");
   return out;
 }
 
@@ -92,8 +95,8 @@ std::string roff_escape(std::string_view text) {
 
 std::string man_page() {
   const ProgramSpec& spec = program();
-  std::string out = fmt::format(".TH GRIDSCOPE 1 \"\" \"{} {}\" \"User Commands\"\n", spec.name,
-                                roff_escape(spec.version));
+  std::string out = fmt::format(".TH GRIDSCOPE 1 \"{}\" \"{} {}\" \"User Commands\"\n",
+                                roff_escape(GRIDSCOPE_DATE), spec.name, roff_escape(spec.version));
   out += heading("Name") + fmt::format("{} \\- {}\n", spec.name, roff_escape(spec.summary));
   out += heading("Synopsis") + fmt::format("\\fB{}\\fR COMMAND [OPTIONS] ...\n", spec.name);
   out += heading("Description") + paragraph(spec.description);
@@ -102,6 +105,8 @@ std::string man_page() {
   out += shared_options();
   out += terms("Environment", spec.environment);
   out += terms("Exit status", spec.verbs.front().exit_codes);
+  out += terms("Findings", finding_codes());
+  out += terms("Warnings", warning_codes());
   out += examples();
   return out;
 }

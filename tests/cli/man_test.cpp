@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "gridscope/cli/finding_codes.hpp"
 #include "gridscope/cli/verbs.hpp"
 #include "support/checkpoints.hpp"
 #include "support/process.hpp"
@@ -34,6 +35,16 @@ TEST(ManPage, DescribesEveryOption) {
   for (const Term& variable : program().environment) {
     EXPECT_THAT(page, HasSubstr(roff_escape(variable.name)));
   }
+}
+
+TEST(ManPage, ListsEveryCode) {
+  const std::string page = man_page();
+  for (const Term& code : finding_codes()) EXPECT_THAT(page, HasSubstr(roff_escape(code.name)));
+  for (const Term& code : warning_codes()) EXPECT_THAT(page, HasSubstr(roff_escape(code.name)));
+}
+
+TEST(ManPage, BearsADate) {
+  EXPECT_THAT(man_page(), ::testing::StartsWith(".TH GRIDSCOPE 1 \"20"));
 }
 
 TEST(ManPage, HasNoLineThatRoffTakesForAnotherRequest) {
