@@ -26,6 +26,7 @@ endef
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@echo 'JOBS=N compiles and tests N at a time ($(JOBS)).'
 
 run: ## install what is missing, build, inspect the fixtures (offline)
 	.ci/packages install build test
@@ -78,11 +79,12 @@ venv: ## fetch the reference libraries from PyPI, for the conformance tests
 	.ci/packages install conformance
 	tests/conformance/make_venv.sh build/venv
 
+# In a directory of its own, where no tests are built.
 install: ## install the release build below PREFIX (/usr/local)
-	.ci/packages install build test
-	cmake --preset release
-	$(BUILD) release
-	cmake --install $(RELEASE) --prefix $(PREFIX)
+	.ci/packages install build
+	cmake --preset release -B build/install -D GRIDSCOPE_TESTS=OFF -D GRIDSCOPE_BENCH=OFF
+	cmake --build build/install --parallel $(JOBS)
+	cmake --install build/install --prefix $(PREFIX)
 
 clean: ## remove everything that was built
 	rm -rf build

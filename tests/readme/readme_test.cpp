@@ -74,9 +74,22 @@ bool matches(const std::vector<std::string>& shown, std::size_t s,
          matches(shown, s + 1, printed, p + 1);
 }
 
-std::string readme() {
-  std::ifstream in(fs::path(GRIDSCOPE_SOURCE_DIR) / "README.md");
+std::string text_of(const std::string& path) {
+  std::ifstream in(fs::path(GRIDSCOPE_SOURCE_DIR) / path);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string readme() {
+  return text_of("README.md");
+}
+
+// The text of the first block in that language.
+std::string block_in(const std::string& markdown, const std::string& language) {
+  const std::string opening = "```" + language + "\n";
+  const std::size_t begin = markdown.find(opening);
+  if (begin == std::string::npos) return {};
+  const std::string rest = markdown.substr(begin + opening.size());
+  return rest.substr(0, rest.find("```"));
 }
 
 // A directory like a checkout after `make run`, and the built programs in PATH.
@@ -115,6 +128,12 @@ TEST_F(Readme, CommandsDoWhatItShows) {
     EXPECT_TRUE(matches(command.output, 0, lines_of(result.out), 0)) << command.line << " prints\n"
                                                                      << result.out;
   }
+}
+
+// tests/install builds that program with the installed package.
+TEST(ReadmeBlocks, ShowTheProgramThatTheInstallTestBuilds) {
+  EXPECT_EQ(block_in(readme(), "cmake"), text_of("tests/install/consumer/CMakeLists.txt"));
+  EXPECT_EQ(block_in(readme(), "cpp"), text_of("tests/install/consumer/main.cpp"));
 }
 
 TEST(ReadmeBlocks, AreReadWithTheirOutput) {

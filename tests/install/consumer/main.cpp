@@ -1,13 +1,10 @@
-// What somebody else's program looks like: it inspects the model it is given.
-
 #include <cstdio>
 #include <gridscope/app/inspect.hpp>
 #include <gridscope/core/text.hpp>
 
 int main(int argc, char** argv) {
   gridscope::NullObserver observer;
-  const auto context =
-      gridscope::app::Context::make({.cache = gridscope::app::Settings::Cache::kBypass}, observer);
+  const auto context = gridscope::app::Context::make({}, observer);
   if (argc != 2 || !context) return 2;
   const auto inspection = gridscope::app::inspect({.model = argv[1]}, **context);
   if (!inspection) {
@@ -15,5 +12,4 @@ int main(int argc, char** argv) {
     return 3;
   }
   std::puts(gridscope::count_of(inspection->tensor_count, "tensor").c_str());
-  return 0;
 }
