@@ -22,9 +22,13 @@ using Align = TextTable::Align;
 
 constexpr std::size_t kNamed = 5;
 
+// Two decimals, but never "0.00%" of something or "100.00%" of less than all.
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
-  return fmt::format("{:.2f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  const double percentage = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (part > 0 && percentage < 0.005) return "<0.01%";
+  if (part < whole && percentage >= 99.995) return ">99.99%";
+  return fmt::format("{:.2f}%", percentage);
 }
 
 // "149,003 (41.34%)".
@@ -171,10 +175,7 @@ TextTable worst_table(const GridBuild& build) {
 
 std::vector<std::string> build_notes(const GridBuild& build) {
   std::vector<std::string> notes;
-  std::string stored = build.format;
-  if (!build.scale_dtype.empty()) stored += fmt::format(", {} scales", build.scale_dtype);
-  if (build.group_size != 0) stored += fmt::format(", groups of {}", build.group_size);
-  if (!stored.empty()) notes.push_back("stored as " + stored);
+  if (!build.format.empty()) notes.push_back("stored as " + build.format);
   add_level_moves(build.totals, notes);
   add_smoothing(build, notes);
   notes.push_back(

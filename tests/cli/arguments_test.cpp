@@ -55,6 +55,21 @@ TEST(Arguments, RefuseAValueByTheNameOfItsOption) {
   EXPECT_FALSE(arguments.given("connections"));
 }
 
+TEST(Arguments, KeepEveryValueOfWhatMayRepeat) {
+  const VerbSpec& verb = *find_verb("grid-check");
+  Arguments arguments(verb);
+  EXPECT_TRUE(arguments.texts("tensor").empty());
+  const auto spec = std::ranges::find(verb.options, "tensor", &OptionSpec::name);
+  ASSERT_NE(spec, verb.options.end());
+  EXPECT_THAT(arguments.set(*spec, "a*"), test::IsOk());
+  EXPECT_THAT(arguments.set(*spec, "b*"), test::IsOk());
+  EXPECT_EQ(arguments.texts("tensor"), (std::vector<std::string>{"a*", "b*"}));
+  EXPECT_THAT(arguments.set(verb.positionals[1], "one"), test::IsOk());
+  EXPECT_THAT(arguments.set(verb.positionals[1], "https://u:p@h/two?sig=3"), test::IsOk());
+  EXPECT_THAT(arguments.set(verb.positionals[0], "source"), test::IsOk());
+  EXPECT_EQ(arguments.subject(), "grid-check source one https://h/two");
+}
+
 TEST(Arguments, NameTheirSubject) {
   EXPECT_EQ(arguments_of({"inspect", "org/name@v1"}).subject(), "inspect org/name@v1");
   EXPECT_EQ(arguments_of({"inspect", ""}).subject(), "inspect \"\"");

@@ -51,6 +51,29 @@ TEST(ParseSeconds, CountsMilliseconds) {
   }
 }
 
+TEST(ParseReal, TakesPlainDecimals) {
+  EXPECT_EQ(parse_real("0"), 0.0);
+  EXPECT_EQ(parse_real("17.5"), 17.5);
+  EXPECT_EQ(parse_real("-3"), -3.0);
+  for (const char* text :
+       {"", "-", ".", ".5", "1.", "1e3", "inf", "nan", "+1", "--1", "1.2.3", " 1", "1,5"}) {
+    EXPECT_EQ(parse_real(text), std::nullopt) << text;
+  }
+}
+
+TEST(CheckValue, SaysWhatAFractionMustBe) {
+  const OptionSpec fraction{.name = "f", .kind = ValueKind::kFraction, .help = ""};
+  EXPECT_THAT(check_value(fraction, "0"), test::IsOk());
+  EXPECT_THAT(check_value(fraction, "1"), test::IsOk());
+  for (const char* text : {"1.01", "-0.1", "x"}) {
+    EXPECT_THAT(check_value(fraction, text),
+                test::Fails(ErrorCode::kInvalidArgument, HasSubstr("a number from 0 to 1")));
+  }
+  const OptionSpec real{.name = "r", .kind = ValueKind::kReal, .help = ""};
+  EXPECT_THAT(check_value(real, "-30.5"), test::IsOk());
+  EXPECT_THAT(check_value(real, "x"), test::Fails(ErrorCode::kInvalidArgument, _));
+}
+
 TEST(CheckValue, SaysWhatACountMustBe) {
   const OptionSpec option{.name = "n", .kind = ValueKind::kCount, .help = "", .maximum = 256};
   EXPECT_EQ(check_value(option, "1").value(), 1U);

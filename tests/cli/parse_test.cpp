@@ -157,6 +157,19 @@ TEST(ParseCommandLine, RefusesMissingAndSurplusWords) {
             "\"--format\" has no value after =; see gridscope --help");
 }
 
+TEST(ParseCommandLine, TakesAnyNumberOfWhatMayRepeat) {
+  const auto command =
+      parse_words({"grid-check", "s", "--tensor", "a", "b1", "b2", "--tensor", "c"});
+  ASSERT_THAT(command, test::IsOk());
+  const auto& arguments = std::get<Arguments>(*command);
+  EXPECT_EQ(arguments.text("SOURCE"), "s");
+  EXPECT_EQ(arguments.texts("BUILD"), (std::vector<std::string>{"b1", "b2"}));
+  EXPECT_EQ(arguments.texts("tensor"), (std::vector<std::string>{"a", "c"}));
+  EXPECT_THAT(parse_words({"grid-check", "--merge", "part"}), test::IsOk());
+  EXPECT_THAT(parse_words({"grid-check"}),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("SOURCE is missing")));
+}
+
 TEST(ParseCommandLine, RefusesContradictionsAndRepetitions) {
   EXPECT_EQ(refusal({"inspect", "a", "-qv"}),
             "inspect: --quiet and --verbose exclude each other; see gridscope inspect --help");

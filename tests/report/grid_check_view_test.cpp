@@ -22,6 +22,14 @@ TEST(GridCheckView, SaysWhenThereIsNoGrid) {
   EXPECT_THAT(source_grid_summary(grid), StartsWith("3 groups, no common size: 0 (0.00%)"));
 }
 
+TEST(GridCheckView, SharesAreNotRoundedToAllOrNothing) {
+  analysis::SourceGrid grid{.groups = 1'000'000};
+  grid.on_grid = 999'999;
+  EXPECT_THAT(source_grid_summary(grid), HasSubstr("999,999 (>99.99%)"));
+  grid.on_grid = 1;
+  EXPECT_THAT(source_grid_summary(grid), HasSubstr("1 (<0.01%)"));
+}
+
 TEST(GridCheckView, ASmoothedBuildHasASecondLine) {
   const TextTable table = build_table(test::full_grid_report());
   ASSERT_THAT(table.rows, SizeIs(3));
@@ -57,7 +65,7 @@ TEST(GridCheckView, ABrokenTensorShowsItsFault) {
 
 TEST(GridCheckView, NotesTellMovesSmoothingAndCoverage) {
   const auto notes = build_notes(test::full_grid_report().builds[1]);
-  EXPECT_THAT(notes, Contains("stored as awq int4 g32, F16 scales, groups of 32"));
+  EXPECT_THAT(notes, Contains("stored as awq int4 g32"));
   EXPECT_THAT(notes, Contains("on the source's grid: 12 of 2,560 weights on another level (-2: 4, "
                               "+1: 8)"));
   EXPECT_THAT(notes, Contains(HasSubstr("smoothed: 1 tensor by factors of 0.5 to 2.25")));

@@ -23,8 +23,7 @@ namespace gridscope::report {
 inline constexpr std::size_t kWorstTensors = 10;
 [[nodiscard]] TextTable worst_table(const analysis::GridBuild& build);
 
-// "float16 scales, groups of 128; 412 pairs compared of 412; plain tensors: 120 of 121 identical;
-// ..." one sentence each.
+// One sentence each: how it is stored, level moves, smoothing, coverage.
 [[nodiscard]] std::vector<std::string> build_notes(const analysis::GridBuild& build);
 
 // "12,345,678 bytes (11.8 MiB) of weights in 34 reads".
