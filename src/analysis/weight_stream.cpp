@@ -1,0 +1,35 @@
+#include "gridscope/analysis/weight_stream.hpp"
+
+#include <algorithm>
+
+#include "gridscope/analysis/row_reader.hpp"
+#include "gridscope/analysis/tile_plan.hpp"
+
+namespace gridscope::analysis {
+
+Status stream_weight(const model::Checkpoint& checkpoint, const model::Weight& weight,
+                     const RowBlockSink& sink) {
+  if (weight.rows() == 0 || weight.columns() == 0) return {};
+  // Read as a pair with itself would be.
+  model::WeightPair pair;
+  pair.source_rows = pair.build_rows = {.first = 0, .count = weight.rows()};
+  pair.columns = weight.columns();
+  GRIDSCOPE_TRY(const RowReader reader,
+                RowReader::open(checkpoint, weight, pair.source_rows, pair.columns));
+  const TilePlan plan = plan_tiles(weight, weight, pair);
+  quant::RowBlock block;
+  quant::RowBlock scratch;
+  for (std::uint64_t i = 0; i < plan.tiles(); ++i) {
+    const quant::RowRange tile = plan.tile(i);
+    GRIDSCOPE_TRY(const LoadedTile loaded, reader.load(tile));
+    for (std::uint64_t first = tile.first; first < tile.end(); first += plan.block_rows) {
+      const quant::RowRange rows{.first = first,
+                                 .count = std::min(plan.block_rows, tile.end() - first)};
+      GRIDSCOPE_CHECK(reader.decode(loaded.tile, rows, block, scratch));
+      GRIDSCOPE_CHECK(sink(block));
+    }
+  }
+  return {};
+}
+
+}  // namespace gridscope::analysis
