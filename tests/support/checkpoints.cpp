@@ -290,7 +290,14 @@ GgufBuilder& GgufBuilder::tensor(std::string name, Dtype dtype, Shape dims) {
   const std::uint64_t offset =
       tensors_.empty() ? 0 : align(tensors_.back().offset + tensors_.back().bytes, alignment_);
   const std::uint64_t bytes = bytes_needed(dtype, dims);
-  tensors_.push_back({std::move(name), dtype, std::move(dims), offset, bytes});
+  tensors_.push_back({std::move(name), dtype, std::move(dims), offset, bytes, std::nullopt});
+  return *this;
+}
+
+GgufBuilder& GgufBuilder::tensor(std::string name, Dtype dtype, Shape dims, Bytes data) {
+  if (data.size() != bytes_needed(dtype, dims)) throw std::logic_error("data of another size");
+  tensor(std::move(name), dtype, std::move(dims));
+  tensors_.back().data = std::move(data);
   return *this;
 }
 
@@ -318,7 +325,11 @@ Bytes GgufBuilder::build() const {
   Bytes file = header();
   for (const Tensor& tensor : tensors_) {
     file.resize(align(file.size(), alignment_));
-    put_counting(file, tensor.bytes);
+    if (tensor.data) {
+      file.insert(file.end(), tensor.data->begin(), tensor.data->end());
+    } else {
+      put_counting(file, tensor.bytes);
+    }
   }
   file.resize(align(file.size(), alignment_));
   return file;

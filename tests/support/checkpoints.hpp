@@ -98,8 +98,9 @@ class GgufBuilder {
   // Writes general.alignment too.
   GgufBuilder& alignment(std::uint32_t alignment);
   GgufBuilder& key(std::string key, Value value);
-  // `dims` in GGUF's order: the contiguous dimension first. Bytes count up from 0.
+  // `dims` in GGUF's order: the contiguous dimension first. Without `data`, bytes count up from 0.
   GgufBuilder& tensor(std::string name, Dtype dtype, Shape dims);
+  GgufBuilder& tensor(std::string name, Dtype dtype, Shape dims, Bytes data);
 
   [[nodiscard]] Bytes build() const;
   // Requires: at least one key and two tensors.
@@ -112,6 +113,7 @@ class GgufBuilder {
     Shape dims;
     std::uint64_t offset;
     std::uint64_t bytes;
+    std::optional<Bytes> data;
   };
   [[nodiscard]] Bytes header() const;
 
