@@ -1,7 +1,7 @@
 // Of a group of 4-bit codes all values are one of 16, so their nearest levels on the source's
-// lattice are a table of 16 bytes; the levels of the source are its weights over the step, rounded,
-// which the step of a grid makes unambiguous in float. Where all weights of a vector agree, as they
-// mostly do, counting is one addition.
+// lattice are a table of 16 bytes, found in float unless a value is too near to halfway; the levels
+// of the source are its weights over the step, rounded, which the step of a grid makes unambiguous
+// in float. Nearly all moves are by one level at the most: those are counted a vector at a time.
 
 #include "gridscope/quant/level_moves.hpp"
 
@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "gridscope/core/endian.hpp"
 #include "gridscope/quant/codec.hpp"
@@ -25,18 +26,30 @@ namespace gridscope::quant::HWY_NAMESPACE {
 struct Segment {
   std::span<const std::byte> codes;
   std::span<const std::byte> weights;
-  double step = 0.0;
-  std::array<NearestLevel, 16> levels = {};  // by code
+  double scale = 0.0;  // of the build
+  int zero = 0;
+  double step = 0.0;  // of the source
 
   [[nodiscard]] std::size_t size() const { return weights.size() / 2; }
 };
 
+// By code.
+std::array<NearestLevel, 16> nearest_levels(const Segment& segment) {
+  std::array<NearestLevel, 16> levels = {};
+  for (int code = 0; code < 16; ++code) {
+    const double value = (code + kInt4Lowest - segment.zero) * segment.scale;
+    levels[static_cast<std::size_t>(code)] = nearest_level(value / segment.step);
+  }
+  return levels;
+}
+
 void count_plainly(const Segment& segment, LevelMoves& moves) {
+  const auto levels = nearest_levels(segment);
   for (std::size_t i = 0; i < segment.size(); ++i) {
     const auto pair = std::to_integer<unsigned>(segment.codes[i / 2]);
     const double weight = bf16_value(load_le<std::uint16_t>(segment.weights.subspan(2 * i)));
     const int level = static_cast<int>(std::lround(weight / segment.step));
-    count_move(level, segment.levels[pair >> (i % 2 * 4) & 0xfU], moves);
+    count_move(level, levels[pair >> (i % 2 * 4) & 0xfU], moves);
   }
 }
 
@@ -57,6 +70,27 @@ using FloatBits = hn::RebindToUnsigned<Floats>;
 
 constexpr std::size_t kTogether = 2 * hn::MaxLanes(Bytes{});
 
+using Table = std::array<std::int8_t, 16>;
+
+// The nearest levels by code. False where float cannot tell: near to halfway, or far away.
+HWY_INLINE bool find_levels(const Segment& segment, Table& table) {
+  const Floats d;
+  const hn::Rebind<std::int8_t, Floats> bytes;
+  // Two roundings to float are off by less than 2^-22 of at most 99.
+  const auto clear = hn::Set(d, 0.4999F);
+  const auto ratio = hn::Set(d, static_cast<float>(segment.scale / segment.step));
+  auto is_clear = hn::Eq(clear, clear);
+  for (std::size_t code = 0; code < table.size(); code += hn::Lanes(d)) {
+    const int first = static_cast<int>(code) + kInt4Lowest - segment.zero;
+    const auto position = hn::Mul(hn::Iota(d, static_cast<float>(first)), ratio);
+    const auto rest = hn::Abs(hn::Sub(position, hn::Round(position)));
+    const auto is_near = hn::Lt(hn::Abs(position), hn::Set(d, NearestLevel::kFar - 1.0F));
+    is_clear = hn::And(is_clear, hn::And(is_near, hn::Lt(rest, clear)));
+    hn::StoreU(hn::DemoteTo(bytes, hn::NearestInt(position)), bytes, table.data() + code);
+  }
+  return hn::AllTrue(d, is_clear);
+}
+
 // The nearest levels of kTogether codes in the order of their columns.
 HWY_INLINE void look_up(const std::uint8_t* codes, const std::int8_t* table, std::int8_t* levels) {
   const Bytes d;
@@ -73,67 +107,72 @@ HWY_INLINE void look_up(const std::uint8_t* codes, const std::int8_t* table, std
   hn::StoreU(hn::InterleaveUpper(d, even, odd), d, out + 16);
 }
 
-void count_each(const std::int32_t* differences, std::size_t count, LevelMoves& moves) {
-  for (std::size_t i = 0; i < count; ++i) {
-    count_move(0, {.level = differences[i]}, moves);
-  }
-}
-
-HWY_INLINE void count_vector(const std::uint8_t* weights, const std::int8_t* levels, float per_step,
-                             LevelMoves& moves) {
-  const Floats d;
-  const Ints ints;
+// How far the weights have moved.
+HWY_INLINE hn::VFromD<Ints> find_moves(const std::uint8_t* weights, const std::int8_t* levels,
+                                       float per_step) {
   const FloatBits bits;
   const hn::Rebind<std::uint16_t, Floats> words;
   const hn::Rebind<std::int8_t, Floats> shorts;
   const hn::Repartition<std::uint8_t, decltype(words)> bytes;
   const auto stored = hn::BitCast(words, hn::LoadU(bytes, weights));
-  const auto value = hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, stored)));
-  const auto from = hn::NearestInt(hn::Mul(value, hn::Set(d, per_step)));
-  const auto to = hn::PromoteTo(ints, hn::LoadU(shorts, levels));
-  const auto difference = hn::Sub(to, from);
-  if (hn::AllTrue(ints, hn::Eq(difference, hn::Zero(ints)))) {
-    moves.counts[LevelMoves::kFarthest] += hn::Lanes(d);
+  const auto value = hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(bits, stored)));
+  const auto from = hn::NearestInt(hn::Mul(value, hn::Set(Floats(), per_step)));
+  return hn::Sub(hn::PromoteTo(Ints(), hn::LoadU(shorts, levels)), from);
+}
+
+HWY_INLINE void count_vector(hn::VFromD<Ints> difference, LevelMoves& moves) {
+  const Ints d;
+  const std::size_t none = hn::CountTrue(d, hn::Eq(difference, hn::Zero(d)));
+  const std::size_t up = hn::CountTrue(d, hn::Eq(difference, hn::Set(d, 1)));
+  const std::size_t down = hn::CountTrue(d, hn::Eq(difference, hn::Set(d, -1)));
+  if (none + up + down == hn::Lanes(d)) {
+    moves.counts[LevelMoves::kFarthest] += none;
+    moves.counts[LevelMoves::kFarthest + 1] += up;
+    moves.counts[LevelMoves::kFarthest - 1] += down;
     return;
   }
-  HWY_ALIGN std::int32_t differences[hn::MaxLanes(Ints{})];
-  hn::Store(difference, ints, differences);
-  count_each(differences, hn::Lanes(d), moves);
+  std::array<std::int32_t, hn::MaxLanes(Ints{})> differences = {};
+  hn::StoreU(difference, d, differences.data());
+  for (const std::int32_t move : differences) count_move(0, {.level = move}, moves);
+}
+
+// kTogether weights.
+HWY_INLINE void count_together(const std::uint8_t* weights, const std::int8_t* levels,
+                               float per_step, LevelMoves& moves) {
+  constexpr std::size_t kLanes = hn::MaxLanes(Ints{});
+  hn::VFromD<Ints> differences[kTogether / kLanes];
+  auto any = hn::Zero(Ints());
+  for (std::size_t i = 0; i < kTogether / kLanes; ++i) {
+    differences[i] = find_moves(weights + 2 * i * kLanes, levels + i * kLanes, per_step);
+    any = hn::Or(any, differences[i]);
+  }
+  if (hn::AllTrue(Ints(), hn::Eq(any, hn::Zero(Ints())))) {
+    moves.counts[LevelMoves::kFarthest] += kTogether;
+    return;
+  }
+  for (const auto& difference : differences) count_vector(difference, moves);
 }
 
 void count_segment(const Segment& segment, LevelMoves& moves) {
-  const bool has_ties =
-      std::ranges::any_of(segment.levels, [](const NearestLevel& level) { return level.is_tie; });
-  if (has_ties || segment.size() % kTogether != 0) {
+  constexpr double kMostExtreme = 1e30;  // of steps that have an inverse in float
+  const double size = std::fabs(segment.step);
+  const bool is_usual = size < kMostExtreme && size * kMostExtreme > 1.0;
+  Table table = {};
+  if (!is_usual || segment.size() % kTogether != 0 || !find_levels(segment, table)) {
     count_plainly(segment, moves);
     return;
   }
-  std::array<std::int8_t, 16> table = {};
-  std::ranges::transform(segment.levels, table.begin(), [](const NearestLevel& level) {
-    return static_cast<std::int8_t>(level.level);
-  });
   const auto per_step = static_cast<float>(1.0 / segment.step);
   const auto* codes = reinterpret_cast<const std::uint8_t*>(segment.codes.data());
   const auto* weights = reinterpret_cast<const std::uint8_t*>(segment.weights.data());
   std::array<std::int8_t, kTogether> levels = {};
   for (std::size_t first = 0; first < segment.size(); first += kTogether) {
     look_up(codes + first / 2, table.data(), levels.data());
-    for (std::size_t i = 0; i < kTogether; i += hn::Lanes(Floats())) {
-      count_vector(weights + 2 * (first + i), levels.data() + i, per_step, moves);
-    }
+    count_together(weights + 2 * first, levels.data(), per_step, moves);
   }
 }
 
 #endif
-
-std::array<NearestLevel, 16> nearest_levels(float scale, int zero, double step) {
-  std::array<NearestLevel, 16> levels = {};
-  for (int code = 0; code < 16; ++code) {
-    const double value = (code + kInt4Lowest - zero) * static_cast<double>(scale);
-    levels[static_cast<std::size_t>(code)] = nearest_level(value / step);
-  }
-  return levels;
-}
 
 void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid& grid,
                std::uint64_t row, LevelMoves& moves) {
@@ -152,8 +191,9 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
       const int zero = build.zeros.empty() ? 0 : build.zeros[index];
       count_segment({.codes = codes.subspan(first / 2, (end - first) / 2),
                      .weights = weights.subspan(2 * first, 2 * (end - first)),
-                     .step = fit.step,
-                     .levels = nearest_levels(build.scales[index], zero, fit.step)},
+                     .scale = static_cast<double>(build.scales[index]),
+                     .zero = zero,
+                     .step = fit.step},
                     moves);
     }
     first = end;
