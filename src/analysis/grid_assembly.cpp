@@ -53,6 +53,10 @@ constexpr Kind kDiffers = {"WEIGHT_DIFFERS", Severity::kError,
                            "were exchanged, transposed or shifted"};
 constexpr Kind kMoved = {"LEVELS_MOVED", Severity::kNote, "stand on other levels than the source",
                          "repack the source's own levels and scales to keep its grid"};
+constexpr Kind kShifted = {"LEVELS_SHIFTED", Severity::kError,
+                           "weights that all stand as many levels off the source's",
+                           "check whether its zero points are stored, or labelled, one off, as "
+                           "between the two versions of GPTQ"};
 constexpr Kind kSmoothed = {"SMOOTHED", Severity::kNote,
                             "have columns scaled against the source, as AWQ and SmoothQuant do",
                             "the figures after undoing the scale tell what rounding moved"};
@@ -191,6 +195,8 @@ class Assembly {
     add(build, kDiffers, by_verdict[Verdict::kDifferentModel]);
     add(build, kSmoothed, by_verdict[Verdict::kSmoothed]);
     add(build, kMoved, by_verdict[Verdict::kLevelsMoved]);
+    add_shifted(build);
+    add_remarks(build);
     std::vector<std::string> edited;
     std::vector<std::string> smoothed;
     for (std::size_t i = 0; i < build.different.size(); ++i) {
@@ -201,6 +207,33 @@ class Assembly {
     add(build, kNormSmoothed, smoothed);
     const auto& matched = plan_.builds[index].matching.findings;
     report_.findings.insert(report_.findings.end(), matched.begin(), matched.end());
+  }
+
+  void add_shifted(const GridBuild& build) {
+    std::vector<std::string> names;
+    for (const GridTensor& tensor : build.tensors) {
+      const bool is_related =
+          tensor.verdict == Verdict::kLevelsMoved || tensor.verdict == Verdict::kSmoothed;
+      if (is_related && common_shift(tensor) != 0) names.push_back(tensor.name);
+    }
+    add(build, kShifted, names);
+  }
+
+  // What was odd about the bytes, tensors with the same remark together.
+  void add_remarks(const GridBuild& build) {
+    std::map<std::string, std::vector<std::string>> by_remark;
+    for (const GridTensor& tensor : build.tensors) {
+      for (const std::string& remark : tensor.remarks) by_remark[remark].push_back(tensor.name);
+    }
+    for (const auto& [remark, names] : by_remark) {
+      const std::string what = fmt::format("something odd about their storage ({})", remark);
+      add(build,
+          {.code = "STORAGE_ODD",
+           .severity = Severity::kWarning,
+           .what = what,
+           .remedy = "the figures hold; other readers may take it differently"},
+          names);
+    }
   }
 
   void add(const GridBuild& build, const Kind& kind, const std::vector<std::string>& names) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct TileResult {
   GridTotals undone;  // with the norms' factor
   SourceGrid grid;
   ColumnSums columns;  // of the first block
+  std::string remark;  // on the build's bytes
 };
 
 struct Memory {
@@ -128,6 +130,7 @@ class PairComparison final : public ItemComparison {
       undone.add(part.undone);
       tensor.source_grid.add(part.grid);
       columns.add(part.columns);
+      add_remark(part.remark, tensor.remarks);
     }
     if (norm_factors_ && explains(undone, tensor.totals)) {
       tensor.smoothing = smoothing(TensorSmoothing::Evidence::kNorm, *norm_factors_, undone);
@@ -193,6 +196,7 @@ class PairComparison final : public ItemComparison {
 
   [[nodiscard]] Status compare(RowRange rows, const Tiles& tiles, TileResult& result) const {
     Memory memory;
+    result.remark = build_.decoder().remark_on(tiles.build.tile);
     for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
       const RowRange block{.first = first,
                            .count = std::min(tiles_.block_rows, rows.end() - first)};
@@ -305,6 +309,11 @@ class PairComparison final : public ItemComparison {
   // Whether a factor is real: without it the build lies clearly nearer to the source.
   [[nodiscard]] static bool explains(const GridTotals& after, const GridTotals& before) {
     return after.sums.squared_error < 0.8 * before.sums.squared_error;
+  }
+
+  static void add_remark(const std::string& remark, std::vector<std::string>& remarks) {
+    const bool is_new = std::ranges::find(remarks, remark) == remarks.end();
+    if (!remark.empty() && is_new) remarks.push_back(remark);
   }
 
   [[nodiscard]] static TensorSmoothing smoothing(TensorSmoothing::Evidence evidence,

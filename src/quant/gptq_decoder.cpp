@@ -192,6 +192,19 @@ class GptqDecoder final : public IntegerDecoder {
     return needs;
   }
 
+  // Symmetric weights are read right whatever the label says, but only here.
+  [[nodiscard]] std::string remark_on(const Tile& tile) const override {
+    if (spec().symmetric != true || spec().find(Companion::kZeroPoint) == nullptr) return {};
+    std::vector<std::uint8_t> stored(tile.rows.first % kGptqBlock + 1);
+    unpack(bytes_of(tile, Companion::kZeroPoint), stored);
+    const bool as_stored = stored.back() == middle();
+    if (as_stored == labelled_as_stored()) return {};
+    return fmt::format(
+        "its zero points are those of version {}, but its label says version {}: whoever trusts "
+        "the label reads every weight one level off",
+        as_stored ? 2 : 1, as_stored ? 1 : 2);
+  }
+
  protected:
   void order_codes(const Tile& tile, RowRange rows, PackedRows& out) const override {
     out.stride = spec().find(Companion::kCodes)->shape[0] * kWordBytes;
@@ -248,8 +261,12 @@ class GptqDecoder final : public IntegerDecoder {
       if (stored != constant || (stored != middle() && stored != middle() - 1)) return std::nullopt;
       return middle();
     }
-    if (planar_ || spec().gptq_zeros == WeightSpec::GptqZeros::kAsStored) return stored;
+    if (labelled_as_stored()) return stored;
     return (stored + 1) % (2 * middle());
+  }
+
+  [[nodiscard]] bool labelled_as_stored() const {
+    return planar_ || spec().gptq_zeros == WeightSpec::GptqZeros::kAsStored;
   }
 
   [[nodiscard]] Status reject_zero(std::uint64_t row, std::uint64_t group, int stored) const {

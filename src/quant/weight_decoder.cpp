@@ -9,6 +9,10 @@
 
 namespace gridscope::quant {
 
+std::string WeightDecoder::remark_on(const Tile& /*tile*/) const {
+  return {};
+}
+
 Result<bool> WeightDecoder::decode_int4(const Tile& /*tile*/, RowRange /*rows*/,
                                         Int4Rows& /*out*/) const {
   return false;

@@ -52,6 +52,20 @@ TEST(Verdict, SmoothingIsJudgedByWhatIsLeftWithoutIt) {
   EXPECT_EQ(verdict_of(tensor), Verdict::kDifferentModel);
 }
 
+TEST(Verdict, ZeroPointsOneOffShiftAlmostEveryWeight) {
+  GridTensor tensor = exact();
+  EXPECT_EQ(common_shift(tensor), 0) << "the source is on no grid";
+  tensor.totals.lattice_weights = 100;
+  EXPECT_EQ(common_shift(tensor), 0);
+  tensor.totals.level_moves = {{-1, 30}, {1, 45}};
+  EXPECT_EQ(common_shift(tensor), 0) << "rounding";
+  tensor.totals.level_moves = {{-2, 15}, {-1, 80}, {1, 2}};
+  EXPECT_EQ(common_shift(tensor), -1);
+  tensor.smoothing = TensorSmoothing{.totals_after = exact().totals};
+  tensor.smoothing->totals_after.lattice_weights = 100;
+  EXPECT_EQ(common_shift(tensor), 0) << "columns were scaled";
+}
+
 TEST(Verdict, TheBoundOfAnotherModelIsExact) {
   const double bound = std::pow(10.0, -kDifferentModelSqnrDb / 10.0);
   EXPECT_EQ(verdict_of(with_error(bound * 1.001)), Verdict::kDifferentModel);

@@ -2,6 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "quant/any_weight.hpp"
@@ -110,6 +111,25 @@ TEST(GptqDecoder, TrustsTheConstantOfSymmetricWeightsOverTheLabel) {
   WeightSpec spec = packed_vector(kMinusOne);
   spec.gptq_zeros = kAsStored;
   EXPECT_THAT(decoded(spec).zeros, Each(-1)) << "nothing is said about symmetry";
+}
+
+// Engines that trust the label read something else.
+TEST(GptqDecoder, RemarksOnALabelThatTheConstantContradicts) {
+  const auto remark = [](WeightSpec::GptqZeros written, WeightSpec::GptqZeros label,
+                         std::optional<bool> symmetric) {
+    WeightSpec spec = packed_vector(written);
+    spec.gptq_zeros = label;
+    spec.symmetric = symmetric;
+    const auto decoder = decoder_of(spec);
+    return decoder->remark_on(cut_tile(*decoder, spec, {.first = 3, .count = 5}).tile);
+  };
+  EXPECT_EQ(remark(kMinusOne, kMinusOne, true), "");
+  EXPECT_EQ(remark(kAsStored, kAsStored, true), "");
+  EXPECT_THAT(remark(kMinusOne, kAsStored, true),
+              HasSubstr("those of version 1, but its label says version 2"));
+  EXPECT_THAT(remark(kAsStored, kMinusOne, true),
+              HasSubstr("those of version 2, but its label says version 1"));
+  EXPECT_EQ(remark(kMinusOne, kAsStored, std::nullopt), "");
 }
 
 TEST(GptqDecoder, RefusesZeroPointsThatContradictSymmetry) {

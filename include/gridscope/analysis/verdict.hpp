@@ -15,6 +15,10 @@ namespace gridscope::analysis {
 // value not the source's: same_grid; else exact.
 [[nodiscard]] Verdict verdict_of(const GridTensor& tensor);
 
+// The number of levels by which the weights stand off their source's lattice on average, rounded:
+// 0 but for zero points that are stored, or read, one off, since rounding goes both ways.
+[[nodiscard]] int common_shift(const GridTensor& tensor);
+
 // The worst of them; exact when there are none.
 [[nodiscard]] Verdict worst_verdict(std::span<const GridTensor> tensors);
 

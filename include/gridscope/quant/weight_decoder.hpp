@@ -87,6 +87,11 @@ class WeightDecoder {
   // Errors: kCorrupt for codes, scales or zero points that the format rules out, with their place.
   [[nodiscard]] virtual Status decode(const Tile& tile, RowRange rows, RowBlock& out) const = 0;
 
+  // What is odd about the bytes of a tile although they can be read: what only the bytes tell, and
+  // layout().remarks therefore do not. Empty when there is nothing. Requires: tile.bytes as in
+  // decode.
+  [[nodiscard]] virtual std::string remark_on(const Tile& tile) const;
+
   // The same rows for the fused kernels, or false where the layout does not allow it (another
   // width, groups that are mapped or ragged or no multiple of 16, scales that a float cannot hold,
   // offsets, column factors). Nothing is written unless true. Errors: as decode.
