@@ -7,8 +7,8 @@ PREFIX      ?= /usr/local
 JOBS        ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 # Rooms whose tests run under the address sanitizer, and those that run threads against each other.
-ASAN_ROOMS  ?= core io http format store model analysis report app cli
-TSAN_ROOMS  ?= core io http store model app
+ASAN_ROOMS  ?= core io http quant format store model analysis report app cli grid_check
+TSAN_ROOMS  ?= core io http store model analysis app grid_check
 empty :=
 space := $(empty) $(empty)
 
@@ -28,13 +28,15 @@ help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo 'JOBS=N compiles and tests N at a time ($(JOBS)).'
 
-run: ## install what is missing, build, inspect the fixtures (offline)
+run: ## install what is missing, build, inspect and check the fixtures (offline)
 	.ci/packages install build test
 	cmake --preset release
-	$(BUILD) release --target gridscope sparse_checkpoint
+	$(BUILD) release --target gridscope sparse_checkpoint tiny_gemma
 	$(RELEASE)/tests/support/sparse_checkpoint $(wildcard $(FIXTURES)/*/) $(CHECKPOINTS)
 	$(RELEASE)/src/cli/gridscope inspect $(CHECKPOINTS)/E2B-bf16
+	$(RELEASE)/tests/support/tiny_gemma $(CHECKPOINTS)/tiny
 	$(RELEASE)/src/cli/gridscope inspect $(CHECKPOINTS)/E2B-w4a16
+	$(RELEASE)/src/cli/gridscope grid-check $(addprefix $(CHECKPOINTS)/tiny/,source w4a16-ct awq gptq gguf mlx)
 
 test: ## install what is missing, build, run the whole default test suite
 	.ci/packages install build test

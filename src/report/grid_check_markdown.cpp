@@ -13,7 +13,8 @@ namespace {
 std::string build_markdown(const analysis::GridBuild& build) {
   std::string text = fmt::format("## Build {}\n\n", markdown_text(build.model));
   for (const std::string& note : build_notes(build)) text += "- " + markdown_text(note) + '\n';
-  return text + '\n' + render_markdown(worst_table(build)) + '\n';
+  const TextTable worst = worst_table(build);
+  return text + '\n' + (worst.rows.empty() ? "" : render_markdown(worst) + '\n');
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 std::string build_text(const analysis::GridBuild& build) {
   std::string text = one_line(build.model) + '\n';
   for (const std::string& note : build_notes(build)) text += "  " + one_line(note) + '\n';
-  return text + '\n' + render_text(worst_table(build)) + '\n';
+  const TextTable worst = worst_table(build);
+  return text + '\n' + (worst.rows.empty() ? "" : render_text(worst) + '\n');
 }
 
 }  // namespace

@@ -154,7 +154,9 @@ TextTable build_table(const GridReport& report) {
 
 TextTable worst_table(const GridBuild& build) {
   std::vector<const GridTensor*> worst;
-  for (const GridTensor& tensor : build.tensors) worst.push_back(&tensor);
+  for (const GridTensor& tensor : build.tensors) {
+    if (tensor.verdict != analysis::Verdict::kExact) worst.push_back(&tensor);
+  }
   std::ranges::sort(worst, {}, [](const GridTensor* tensor) {
     return std::tuple(-static_cast<int>(tensor->verdict), -tensor->totals.moved_share(),
                       sqnr_order(tensor->totals), std::string_view(tensor->name));

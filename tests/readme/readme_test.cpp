@@ -100,7 +100,8 @@ class Readme : public ::testing::Test {
     fs::create_directories(home_ / "build");
     const auto made = run_process(
         {"/bin/sh", "-c",
-         std::string(GRIDSCOPE_SPARSE_CHECKPOINT) + " fixtures/gemma-4/*/ build/checkpoints"},
+         std::string(GRIDSCOPE_SPARSE_CHECKPOINT) + " fixtures/gemma-4/*/ build/checkpoints && " +
+             GRIDSCOPE_TINY_GEMMA + " build/checkpoints/tiny"},
         {.environment = {}, .directory = home_.path()});
     EXPECT_EQ(made.exit_code, 0) << made.err;
   }

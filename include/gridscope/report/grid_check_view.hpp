@@ -19,7 +19,8 @@ namespace gridscope::report {
 // error, SQNR; and a second one for what smoothing leaves.
 [[nodiscard]] TextTable build_table(const analysis::GridReport& report);
 
-// The ten tensors that are worst: by verdict, then by moved share, then by SQNR.
+// The ten tensors that are worst: by verdict, then by moved share, then by SQNR. None that are
+// exact.
 inline constexpr std::size_t kWorstTensors = 10;
 [[nodiscard]] TextTable worst_table(const analysis::GridBuild& build);
 
