@@ -27,6 +27,9 @@ namespace gridscope::store {
 namespace {
 
 constexpr std::size_t kSha256Digits = 64;
+// A longer range is asked for in pieces of this, at once: one connection of many hosts is slower
+// than the line.
+constexpr std::uint64_t kMaxPieceBytes = 2ULL * 1024 * 1024;
 
 constexpr std::string_view kIgnoredRemedy =
     "reading on takes more bytes than needed; a downloaded copy is faster";
@@ -115,7 +118,8 @@ class RemoteFile final : public io::ByteSource {
     for (const io::ReadRequest& request : requests) {
       GRIDSCOPE_CHECK(check_range(*this, request.offset, request.into.size()));
     }
-    const std::vector<io::CoalescedRange> ranges = io::coalesce(requests);
+    const std::vector<io::CoalescedRange> ranges =
+        io::coalesce(requests, {.max_length = kMaxPieceBytes});
     return parallel_chunks(
         ranges.size(), session().connections(),
         [&](std::size_t i) { return read_range(ranges[i], requests); }, session().client().stop());

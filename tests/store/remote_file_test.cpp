@@ -116,6 +116,25 @@ TEST_F(RemoteFileTest, MergesNeighboursAndReadsTheRestInParallel) {
   EXPECT_THAT(world_.requests_to("localhost"), SizeIs(2));
 }
 
+TEST(RemoteFilePieces, ALongRangeIsReadOverSeveralConnections) {
+  constexpr std::size_t kSize = 5'000'000;
+  test::HubRepo repo = small_repo();
+  repo.files[std::string(kLargePath)].text = pattern(kSize);
+  World world({}, repo);
+  const StoreContext context = world.context();
+  const auto session =
+      RemoteSession::make(RemoteSession::Kind::kHub, world.hub.endpoint(), context).value();
+  const auto source =
+      make_remote_file({.session = session,
+                        .url = resolve_url_of(*session, kRepo, repo.commit, kLargePath).value(),
+                        .name = std::string(kLargePath),
+                        .size = kSize,
+                        .commit = repo.commit,
+                        .repo_id = std::string(kRepo)});
+  EXPECT_EQ(read_all(*source), pattern(kSize));
+  EXPECT_THAT(world.requests_to("localhost"), SizeIs(3));
+}
+
 TEST_F(RemoteFileTest, LooksTheContentUpAgainBeforeItsUrlExpires) {
   const auto source = file();
   ASSERT_THAT(read_text(*source, 0, 10), IsOk());
