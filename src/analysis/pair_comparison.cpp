@@ -132,7 +132,9 @@ class PairComparison final : public ItemComparison {
       columns.add(part.columns);
       add_remark(part.remark, tensor.remarks);
     }
-    if (norm_factors_ && explains(undone, tensor.totals)) {
+    const bool norm_explains = norm_factors_ && explains(undone, tensor.totals) &&
+                               agrees_with_columns(*norm_factors_, columns);
+    if (norm_explains) {
       tensor.smoothing = smoothing(TensorSmoothing::Evidence::kNorm, *norm_factors_, undone);
     } else if (tensor.totals.moved_share() > kSuspiciousShare && factors_from_columns(columns)) {
       GRIDSCOPE_TRY(tensor.smoothing, fit_columns(tensor.totals, slots));

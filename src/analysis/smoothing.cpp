@@ -21,6 +21,10 @@ constexpr std::uint64_t kMinRows = 8;
 // far.
 constexpr double kMinExcess = 8.0;
 constexpr double kMinSpread = 0.01;
+// How far a column may stand off the factor that a norm gives it: as clipping of outliers does, and
+// as many standard errors.
+constexpr double kMaxOff = 0.2;
+constexpr double kMaxErrors = 8.0;
 // Norms are stored in 8 significant bits: below this two of them differ by rounding alone.
 constexpr double kNormRounding = 0x1p-7;
 
@@ -77,6 +81,30 @@ std::optional<std::vector<double>> factors_from_norms(std::span<const double> so
   }
   if (!differ) return std::nullopt;
   return factors;
+}
+
+bool agrees_with_columns(std::span<const double> factors, const ColumnSums& sums) {
+  if (sums.rows < kMinRows) return true;
+  struct Ratio {
+    double value = 1.0;
+    double error = 0.0;
+  };
+  std::vector<Ratio> ratios;
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    const double source = sums.squared_source[k];
+    if (!(source > 0.0)) continue;
+    const double fitted = sums.product[k] / source;
+    const double residual = std::max(sums.squared_build[k] - fitted * sums.product[k], 0.0);
+    const double error = std::sqrt(residual / (static_cast<double>(sums.rows - 1) * source));
+    ratios.push_back({.value = fitted / factors[k], .error = error / std::abs(factors[k])});
+  }
+  if (ratios.empty()) return true;
+  const auto middle = ratios.begin() + std::ssize(ratios) / 2;
+  std::ranges::nth_element(ratios, middle, {}, &Ratio::value);
+  const double common = middle->value;
+  return std::ranges::all_of(ratios, [&](const Ratio& ratio) {
+    return std::abs(ratio.value / common - 1.0) <= kMaxOff + kMaxErrors * ratio.error / common;
+  });
 }
 
 std::optional<std::vector<double>> factors_from_columns(const ColumnSums& sums) {

@@ -70,6 +70,21 @@ TEST(Smoothing, FactorsAreFoundThroughTheNoise) {
   }
 }
 
+TEST(Smoothing, OneColumnThatStandsElsewhereContradictsTheNorm) {
+  std::vector<double> factors = spread_factors();
+  for (const double noise : {0.0, 0.1}) {
+    const ColumnSums sums = sums_of(make_pair(factors, noise));
+    EXPECT_TRUE(agrees_with_columns(factors, sums)) << noise;
+    std::vector<double> doubled = factors;
+    for (double& factor : doubled) factor *= 2.0;
+    EXPECT_TRUE(agrees_with_columns(doubled, sums)) << "a factor common to all";
+    std::vector<double> edited = factors;
+    edited[100] *= 1.5;
+    EXPECT_FALSE(agrees_with_columns(edited, sums)) << noise;
+  }
+  EXPECT_TRUE(agrees_with_columns(factors, {})) << "no rows tell nothing";
+}
+
 TEST(Smoothing, SumsOfPartsAreThoseOfTheWhole) {
   const Pair pair = make_pair(spread_factors(), 0.1);
   const ColumnSums whole = sums_of(pair);

@@ -214,5 +214,15 @@ TEST_F(PlantedFaults, OneEditedNormOfASmoothedModel) {
   EXPECT_THAT(named(report, "NORM_SMOOTHED"), SizeIs(11));
 }
 
+// And so is one that holds more than the inverse of a scale.
+TEST_F(PlantedFaults, OneEditedNormThatHoldsAScaleToo) {
+  TinyGemma build = smoothed(model_);
+  build.table("layers.2.input_layernorm.weight").values[50] *= 1.5;
+  const GridReport report = check(tiny_awq(build));
+  EXPECT_THAT(named(report, "PLAIN_DIFFERS"), ElementsAre("model.layers.2.input_layernorm"));
+  EXPECT_THAT(named(report, "NORM_SMOOTHED"), SizeIs(10));
+  EXPECT_EQ(report.builds[0].verdict, Verdict::kSmoothed);
+}
+
 }  // namespace
 }  // namespace gridscope::test

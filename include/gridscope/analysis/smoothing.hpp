@@ -40,7 +40,12 @@ struct FactorRange {
                                                                     std::span<const double> build,
                                                                     double offset);
 
-// The same from the columns themselves, by least squares: sum(D v) / sum(v^2). Empty when the
+// Whether the columns were scaled by these factors, but for one common to all: false when a single
+// column stands clearly elsewhere, as where a norm was edited besides. Fewer than 8 rows tell
+// nothing, and are taken to agree. Requires: a factor for each column.
+[[nodiscard]] bool agrees_with_columns(std::span<const double> factors, const ColumnSums& sums);
+
+// Factors from the columns themselves, by least squares: sum(D v) / sum(v^2). Empty when the
 // factors scatter no more than quantization noise makes them; a column without weights has factor
 // 1. Fewer than 8 rows tell nothing.
 [[nodiscard]] std::optional<std::vector<double>> factors_from_columns(const ColumnSums& sums);
