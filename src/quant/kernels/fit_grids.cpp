@@ -1,9 +1,12 @@
-// fit_grid() for many groups of BF16 numbers and levels in [-8, 7].
+// fit_grid() for many groups of BF16 numbers and levels in [-8, 7], one group a lane.
 //
-// Most levels that the largest weight might have are ruled out without looking at intervals: some
-// weight then lies too far from any level. For those that are left the ends of R(v) / q are
-// compared as 840 * end / q, where 840 is the least common multiple of 1 to 8: whole multiples of
-// 9-bit numbers by 10-bit ones, exact in float. Groups with extreme exponents go to fit_grid().
+// Most levels that the largest weight might have are ruled out without looking at intervals: the
+// others then lie too far from any level. For those that are left the ends of R(v) / q are compared
+// as 840 * end / q, where 840 is the least common multiple of 1 to 8: whole multiples of 9-bit
+// numbers by 10-bit ones, 19 bits, exact in float. That leaves room in the last bit of the float
+// for whether an end belongs to its interval: set for a low end that does not and a high end that
+// does. So comparing ends as integers compares both, and an interval holds a step when its low end
+// is less than its high end. Groups with extreme exponents go to fit_grid().
 
 #include "gridscope/quant/grid.hpp"
 
@@ -13,12 +16,14 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <span>
 #include <vector>
 
 #include "gridscope/quant/codec.hpp"
+#include "quant/kernels/blocks-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
@@ -59,271 +64,307 @@ void fit_each(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRa
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Words = hn::ScalableTag<std::uint16_t>;
 using Floats = hn::ScalableTag<float>;
-using FloatBits = hn::RebindToUnsigned<Floats>;
-using HalfWords = hn::Rebind<std::uint16_t, FloatBits>;
+using Bits = hn::RebindToUnsigned<Floats>;
+using Ints = hn::RebindToSigned<Floats>;
+using Shorts = hn::Repartition<std::int16_t, Floats>;
 
-constexpr std::size_t kUsualSize = 32;
+constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
+constexpr std::size_t kTogether = 8;  // numbers of a group that are loaded at once
 constexpr int kTopLevel = 8;
-constexpr float kCommonMultiple = 840.0F;
-// Largest magnitudes from 2^-100 to 2^100: nothing below overflows or loses bits.
-constexpr std::uint16_t kLeastLargest = 27 << 7;
-constexpr std::uint16_t kMostLargest = 227 << 7;
-constexpr std::uint16_t kInfinite = 0x7f80;
+constexpr double kCommonMultiple = 840.0;
+// Largest magnitudes from 2^-100 to 2^100, as floats: nothing below overflows or loses bits.
+constexpr std::int32_t kLeastLargest = 27 << 23;
+constexpr std::int32_t kMostLargest = 227 << 23;
+constexpr std::int32_t kInfinite = 255 << 23;
 // How far a weight can be from its level when the step is the largest weight over its level: 1/16,
 // and a little for rounding in float.
 constexpr float kTolerance = 0.0635F;
+constexpr std::uint32_t kOddLevels = 0xaa;
+constexpr int kEnoughMagnitudes = 3;
 
-// Groups of the usual size have it at compile time: then all loops over them are unrolled.
-template <std::size_t kSize>
-struct Group {
+// As many groups as there are lanes, one after the other.
+struct Batch {
   const std::uint8_t* words;
-  std::size_t given_size;
-  float* values;  // magnitudes
-  float* lows;    // 840 * low end / level
-  float* highs;
+  std::size_t group_size;
+  float* values;  // magnitudes: vector i has number i of every group
 
-  [[nodiscard]] std::size_t size() const { return kSize != 0 ? kSize : given_size; }
+  [[nodiscard]] std::span<const std::byte> group(std::size_t lane) const {
+    const std::size_t bytes = 2 * group_size;
+    return std::as_bytes(std::span(words + lane * bytes, bytes));
+  }
 };
 
-template <std::size_t kSize>
-HWY_INLINE hn::VFromD<Words> load_words(const Group<kSize>& group, std::size_t first) {
-  const hn::Repartition<std::uint8_t, Words> bytes;
-  return hn::BitCast(Words(), hn::LoadU(bytes, group.words + 2 * first));
-}
-
-struct Magnitudes {
-  std::uint16_t largest = 0;
-  std::uint16_t smallest = 0;  // but for zero
+// By lane. Floats are kept as their bits.
+struct Search {
+  HWY_ALIGN std::array<std::int32_t, kLanes> largest;   // magnitude
+  HWY_ALIGN std::array<std::int32_t, kLanes> positive;  // the largest, less than 0 if there is none
+  HWY_ALIGN std::array<std::int32_t, kLanes> negative;  // likewise, its magnitude
+  HWY_ALIGN std::array<std::uint32_t, kLanes> candidates;  // bit K: K is to be tried
+  HWY_ALIGN std::array<std::int32_t, kLanes> top;          // the level of the largest, being tried
+  HWY_ALIGN std::array<std::int32_t, kLanes> low;          // the steps that are left, times 840
+  HWY_ALIGN std::array<std::int32_t, kLanes> high;
+  HWY_ALIGN std::array<std::uint32_t, kLanes> levels;  // bit q: a weight has level q or -q
 };
 
-// Stores the magnitudes as floats on the way.
-template <std::size_t kSize>
-HWY_INLINE Magnitudes load_magnitudes(const Group<kSize>& group) {
-  const Words d;
-  const FloatBits bits;
-  auto largest = hn::Zero(d);
-  auto smallest = hn::Set(d, 0xffff);
-  for (std::size_t i = 0; i < group.size(); i += hn::Lanes(d)) {
-    const auto magnitude = hn::And(load_words(group, i), hn::Set(d, 0x7fff));
-    largest = hn::Max(largest, magnitude);
-    smallest = hn::Min(smallest, hn::Sub(magnitude, hn::Set(d, 1)));
-    const auto low = hn::PromoteTo(bits, hn::LowerHalf(magnitude));
-    const auto high = hn::PromoteTo(bits, hn::UpperHalf(HalfWords(), magnitude));
-    hn::StoreU(hn::BitCast(Floats(), hn::ShiftLeft<16>(low)), Floats(), group.values + i);
-    hn::StoreU(hn::BitCast(Floats(), hn::ShiftLeft<16>(high)), Floats(),
-               group.values + i + hn::Lanes(bits));
-  }
-  return {.largest = hn::GetLane(hn::MaxOfLanes(d, largest)),
-          .smallest = static_cast<std::uint16_t>(hn::GetLane(hn::MinOfLanes(d, smallest)) + 1)};
-}
-
-// Whether every weight is near a level when the largest one has this one.
-template <std::size_t kSize>
-HWY_INLINE bool all_near(const Group<kSize>& group, float per_step) {
-  const Floats d;
-  auto farthest = hn::Zero(d);
-  for (std::size_t i = 0; i < group.size(); i += hn::Lanes(d)) {
-    const auto ratio = hn::Mul(hn::LoadU(d, group.values + i), hn::Set(d, per_step));
-    farthest = hn::Max(farthest, hn::Abs(hn::Sub(ratio, hn::Round(ratio))));
-  }
-  return hn::AllTrue(d, hn::Le(farthest, hn::Set(d, kTolerance)));
-}
-
-struct Ends {
-  float low = 0.0F;
-  float high = 0.0F;
+// Numbers 2i and 2i + 1 of every group.
+struct Pairs {
+  hn::VFromD<Bits> of[kTogether / 2];
 };
 
-template <std::size_t kSize>
-HWY_INLINE Ends intersect(const Group<kSize>& group, float per_step) {
-  const Floats d;
-  const FloatBits bits;
-  const auto infinity = hn::Set(d, std::numeric_limits<float>::infinity());
-  auto lowest = hn::Zero(d);
-  auto highest = infinity;
-  for (std::size_t i = 0; i < group.size(); i += hn::Lanes(d)) {
-    const auto value = hn::LoadU(d, group.values + i);
-    const auto level = hn::Round(hn::Mul(value, hn::Set(d, per_step)));
-    const auto factor = hn::Div(hn::Set(d, kCommonMultiple), level);
-    // Half a unit of the eighth bit is bit 15 of a float, across powers of two as well.
-    const auto half = hn::Set(bits, 0x8000);
-    const auto code = hn::BitCast(bits, value);
-    const auto is_zero = hn::Eq(value, hn::Zero(d));
-    const auto low =
-        hn::IfThenZeroElse(is_zero, hn::Mul(hn::BitCast(d, hn::Sub(code, half)), factor));
-    const auto high =
-        hn::IfThenElse(is_zero, infinity, hn::Mul(hn::BitCast(d, hn::Add(code, half)), factor));
-    hn::StoreU(low, d, group.lows + i);
-    hn::StoreU(high, d, group.highs + i);
-    lowest = hn::Max(lowest, low);
-    highest = hn::Min(highest, high);
-  }
-  return {.low = hn::GetLane(hn::MaxOfLanes(d, lowest)),
-          .high = hn::GetLane(hn::MinOfLanes(d, highest))};
+HWY_INLINE Pairs load_pairs(const std::uint8_t* words, std::size_t group_bytes) {
+  const hn::Repartition<std::uint8_t, Bits> bytes;
+  const hn::Repartition<std::uint64_t, Bits> quads;
+  const Bits d;
+  // Block j of the vectors has groups 4j to 4j + 3.
+  const auto load = [&](std::size_t group) HWY_ATTR {
+    return hn::BitCast(d, load_blocks(bytes, words + group * group_bytes, 4 * group_bytes));
+  };
+  const auto first = load(0);
+  const auto second = load(1);
+  const auto third = load(2);
+  const auto fourth = load(3);
+  const auto low_01 = hn::BitCast(quads, hn::InterleaveLower(d, first, second));
+  const auto low_23 = hn::BitCast(quads, hn::InterleaveLower(d, third, fourth));
+  const auto high_01 = hn::BitCast(quads, hn::InterleaveUpper(d, first, second));
+  const auto high_23 = hn::BitCast(quads, hn::InterleaveUpper(d, third, fourth));
+  return {.of = {hn::BitCast(d, hn::InterleaveLower(quads, low_01, low_23)),
+                 hn::BitCast(d, hn::InterleaveUpper(quads, low_01, low_23)),
+                 hn::BitCast(d, hn::InterleaveLower(quads, high_01, high_23)),
+                 hn::BitCast(d, hn::InterleaveUpper(quads, high_01, high_23))}};
 }
 
-// Whether only numbers with an even last bit have the end `end`, which then belongs to the
-// interval.
-template <std::size_t kSize>
-HWY_INLINE bool is_even_end(const Group<kSize>& group, const float* ends, float end) {
-  const Floats d;
-  const FloatBits bits;
-  auto odd = hn::Zero(bits);
-  for (std::size_t i = 0; i < group.size(); i += hn::Lanes(d)) {
-    const auto code = hn::BitCast(bits, hn::LoadU(d, group.values + i));
-    const auto is_end = hn::Eq(hn::LoadU(d, ends + i), hn::Set(d, end));
-    odd = hn::Or(odd, hn::IfThenElseZero(hn::RebindMask(bits, is_end), code));
-  }
-  return hn::AllFalse(bits, hn::TestBit(odd, hn::Set(bits, 0x10000)));
+// The larger one of both halves of each lane, as the upper half.
+HWY_INLINE hn::VFromD<Ints> larger_half(hn::VFromD<Shorts> halves) {
+  const Ints d;
+  const auto lanes = hn::BitCast(d, halves);
+  return hn::Max(hn::And(lanes, hn::Set(d, -0x10000)), hn::ShiftLeft<16>(lanes));
 }
 
-template <std::size_t kSize>
-HWY_INLINE bool is_empty(const Group<kSize>& group, const Ends& ends) {
-  if (ends.low != ends.high) return ends.low > ends.high;
-  return !is_even_end(group, group.lows, ends.low) || !is_even_end(group, group.highs, ends.high);
-}
-
-struct Occurrence {
-  bool positive = false;         // the largest magnitude occurs as a positive number
-  bool negative = false;         // and as a negative one
-  bool negative_first = false;   // and first as a negative one
-  bool third_magnitude = false;  // there is one that is neither 0 nor the largest nor the smallest
-};
-
-template <std::size_t kSize>
-HWY_INLINE Occurrence look_around(const Group<kSize>& group, const Magnitudes& of) {
-  const Words d;
-  const auto positive = hn::Set(d, of.largest);
-  const auto negative = hn::Set(d, static_cast<std::uint16_t>(of.largest | 0x8000U));
-  Occurrence found;
-  for (std::size_t i = 0; i < group.size(); i += hn::Lanes(d)) {
-    const auto stored = load_words(group, i);
-    const auto magnitude = hn::And(stored, hn::Set(d, 0x7fff));
-    const auto is_positive = hn::Eq(stored, positive);
-    const auto is_negative = hn::Eq(stored, negative);
-    const bool first = !found.positive && !found.negative;
-    found.positive |= !hn::AllFalse(d, is_positive);
-    found.negative |= !hn::AllFalse(d, is_negative);
-    if (first && (found.positive || found.negative)) {
-      const auto at = hn::FindFirstTrue(d, hn::Or(is_positive, is_negative));
-      found.negative_first = group.words[2 * (i + static_cast<std::size_t>(at)) + 1] >= 0x80;
+// As 16-bit integers positive numbers are in their order and negative ones below all of them.
+HWY_INLINE void load_values(const Batch& batch, Search& search) {
+  const Bits d;
+  const auto sign = hn::Set(Shorts(), std::int16_t{-0x8000});
+  auto positive = sign;
+  auto negative = sign;
+  for (std::size_t i = 0; i < batch.group_size; i += kTogether) {
+    const Pairs pairs = load_pairs(batch.words + 2 * i, 2 * batch.group_size);
+    for (std::size_t k = 0; k < kTogether / 2; ++k) {
+      const auto stored = hn::BitCast(Shorts(), pairs.of[k]);
+      positive = hn::Max(positive, stored);
+      negative = hn::Max(negative, hn::Xor(stored, sign));
+      const auto magnitudes = hn::BitCast(d, hn::AndNot(sign, stored));
+      float* out = batch.values + (i + 2 * k) * kLanes;
+      hn::StoreU(hn::BitCast(Floats(), hn::ShiftLeft<16>(magnitudes)), Floats(), out);
+      hn::StoreU(hn::BitCast(Floats(), hn::And(magnitudes, hn::Set(d, 0xffff0000U))), Floats(),
+                 out + kLanes);
     }
-    const auto between =
-        hn::And(hn::Lt(magnitude, positive), hn::Gt(magnitude, hn::Set(d, of.smallest)));
-    found.third_magnitude |= !hn::AllFalse(d, between);
   }
-  return found;
+  const Ints ints;
+  hn::Store(larger_half(positive), ints, search.positive.data());
+  hn::Store(larger_half(negative), ints, search.negative.data());
+  hn::Store(hn::Max(larger_half(positive), larger_half(negative)), ints, search.largest.data());
 }
 
-float bf16_float(std::uint16_t code) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(code) << 16U);
+// The largest weights, or 1 in lanes where they are too large or too small.
+HWY_INLINE hn::VFromD<Floats> usable_largest(const Search& search) {
+  const Ints d;
+  const auto largest = hn::Load(d, search.largest.data());
+  const auto usable = hn::And(hn::Gt(largest, hn::Set(d, kLeastLargest - 1)),
+                              hn::Lt(largest, hn::Set(d, kMostLargest)));
+  return hn::IfThenElse(hn::RebindMask(Floats(), usable), hn::BitCast(Floats(), largest),
+                        hn::Set(Floats(), 1.0F));
+}
+
+// Levels 5 to 8 as far as the distances of weights from levels tell. No distance may be beyond
+// kTolerance, so the sum of their squares tells enough. Puts the largest weight in the place of
+// zeros, which any step explains, and of all that are larger.
+HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
+  const Floats d;
+  const auto largest = usable_largest(search);
+  const auto per_level = hn::Div(hn::Set(d, 1.0F), largest);
+  constexpr int kLeast = kTopLevel / 2 + 1;
+  hn::VFromD<Floats> sums[kTopLevel - kLeast + 1];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (std::size_t i = 0; i < batch.group_size; ++i) {
+    const auto stored = hn::LoadU(d, batch.values + i * kLanes);
+    const auto is_weight = hn::And(hn::Gt(stored, hn::Zero(d)), hn::Le(stored, largest));
+    const auto value = hn::IfThenElse(is_weight, stored, largest);
+    hn::StoreU(value, d, batch.values + i * kLanes);
+    const auto ratio = hn::Mul(value, per_level);
+    for (int level = kLeast; level <= kTopLevel; ++level) {
+      const auto position = hn::Mul(ratio, hn::Set(d, static_cast<float>(level)));
+      const auto distance = hn::Sub(position, hn::Round(position));
+      sums[level - kLeast] = hn::MulAdd(distance, distance, sums[level - kLeast]);
+    }
+  }
+  const Bits bits;
+  const auto most = hn::Set(d, kTolerance * kTolerance * static_cast<float>(batch.group_size));
+  auto candidates = hn::Zero(bits);
+  for (int level = kLeast; level <= kTopLevel; ++level) {
+    const auto is_near = hn::RebindMask(bits, hn::Le(sums[level - kLeast], most));
+    candidates = hn::Or(candidates, hn::IfThenElseZero(is_near, hn::Set(bits, 1U << level)));
+  }
+  hn::Store(candidates, bits, search.candidates.data());
+}
+
+// 840 / level.
+HWY_INLINE hn::VFromD<Floats> per_level(hn::VFromD<Ints> level) {
+  const Floats d;
+  if constexpr (kLanes > kTopLevel) {
+    HWY_ALIGN static constexpr float kQuotients[16] = {
+        std::numeric_limits<float>::infinity(), 840, 420, 280, 210, 168, 140, 120, 105};
+    return hn::TableLookupLanes(hn::Load(d, kQuotients), hn::IndicesFromVec(d, level));
+  } else {
+    return hn::Div(hn::Set(d, static_cast<float>(kCommonMultiple)), hn::ConvertTo(d, level));
+  }
+}
+
+// Intersects R(v) / q over the groups. A weight with level 0 leaves nothing.
+HWY_INLINE void intersect(const Batch& batch, Search& search) {
+  const Floats d;
+  const Bits bits;
+  const Ints ints;
+  const auto one = hn::Set(bits, 1);
+  // Half a unit of the eighth bit is bit 15 of a float, across powers of two as well.
+  const auto half = hn::Set(bits, 0x8000);
+  const auto per_step =
+      hn::Div(hn::ConvertTo(d, hn::Load(ints, search.top.data())), usable_largest(search));
+  auto lowest = hn::Zero(ints);
+  auto highest = hn::Set(ints, kInfinite);
+  auto levels = hn::Zero(bits);
+  for (std::size_t i = 0; i < batch.group_size; ++i) {
+    const auto value = hn::LoadU(d, batch.values + i * kLanes);
+    const auto code = hn::BitCast(bits, value);
+    const auto level = hn::NearestInt(hn::Mul(value, per_step));
+    const auto factor = per_level(level);
+    const auto low = hn::Mul(hn::BitCast(d, hn::Sub(code, half)), factor);
+    const auto high = hn::Mul(hn::BitCast(d, hn::Add(code, half)), factor);
+    const auto parity = hn::ShiftRight<16>(code);
+    const auto out = hn::And(parity, one);
+    const auto in = hn::AndNot(parity, one);
+    lowest = hn::Max(lowest, hn::BitCast(ints, hn::Or(hn::BitCast(bits, low), out)));
+    highest = hn::Min(highest, hn::BitCast(ints, hn::Or(hn::BitCast(bits, high), in)));
+    levels = hn::Or(levels, hn::Shl(one, hn::BitCast(bits, level)));
+  }
+  hn::Store(lowest, ints, search.low.data());
+  hn::Store(highest, ints, search.high.data());
+  hn::Store(levels, bits, search.levels.data());
 }
 
 constexpr std::uint32_t bit(int level) {
   return 1U << static_cast<unsigned>(level);
 }
 
-// Levels that the largest weight may have as far as the distances of the others from levels tell.
-template <std::size_t kSize>
-HWY_INLINE std::uint32_t near_levels(const Group<kSize>& group, float per_level) {
-  std::uint32_t levels = 0;
-  for (int level = kTopLevel / 2 + 1; level <= kTopLevel; ++level) {
-    levels |= all_near(group, static_cast<float>(level) * per_level) ? bit(level) : 0;
-  }
-  // A grid is half of one with half its step.
-  for (int level = kTopLevel / 2; level > 0; --level) {
-    if ((levels & bit(2 * level)) == 0) continue;
-    levels |= all_near(group, static_cast<float>(level) * per_level) ? bit(level) : 0;
-  }
-  return levels;
+double step_of(std::int32_t end) {
+  return static_cast<double>(std::bit_cast<float>(end & ~1)) / kCommonMultiple;
 }
 
-// The fit with level `top`, whose ends were the last to be intersected; not yet its verdict.
-template <std::size_t kSize>
-HWY_INLINE void describe_fit(const Group<kSize>& group, const Occurrence& found, const Ends& ends,
-                             int top, GridFit& fit) {
-  const bool positive = top < kTopLevel || !found.positive;
-  fit.step_low = static_cast<double>(ends.low) / static_cast<double>(kCommonMultiple);
-  fit.step_high = static_cast<double>(ends.high) / static_cast<double>(kCommonMultiple);
+// Whether the first weight of the largest magnitude is negative.
+bool is_negative_first(const Batch& batch, const Search& search, std::size_t lane) {
+  if (search.positive[lane] != search.negative[lane]) {
+    return search.negative[lane] > search.positive[lane];
+  }
+  const std::uint8_t* word = batch.words + lane * batch.group_size * 2;
+  while (((word[1] & 0x7f) << 24 | word[0] << 16) != search.largest[lane]) word += 2;
+  return word[1] >= 0x80;
+}
+
+// The fit with the level that was tried: the highest that is feasible. Its verdict may yet change.
+void describe_fit(const Batch& batch, const Search& search, std::size_t lane, GridFit& fit) {
+  const int top = search.top[lane];
+  const bool positive = top < kTopLevel || search.positive[lane] < search.negative[lane];
+  fit.step_low = step_of(search.low[lane]);
+  fit.step_high = step_of(search.high[lane]);
   fit.step = (positive ? 1.0 : -1.0) * (fit.step_low + (fit.step_high - fit.step_low) / 2);
-  fit.low_is_feasible = is_even_end(group, group.lows, ends.low);
-  fit.high_is_feasible = is_even_end(group, group.highs, ends.high);
-  fit.top_level = positive != found.negative_first ? top : -top;
-}
-
-// Requires: some weight is not zero, all are finite.
-template <std::size_t kSize>
-HWY_INLINE void fit_levels(const Group<kSize>& group, const Magnitudes& of, GridFit& fit) {
-  const Occurrence found = look_around(group, of);
-  const float per_level = 1.0F / bf16_float(of.largest);
-  const float smallest = bf16_float(of.smallest) * per_level;
-  std::uint32_t candidates = near_levels(group, per_level);
-  // No step makes both 8 and -8 levels.
-  if (found.positive && found.negative) candidates &= ~bit(kTopLevel);
-  while (candidates != 0) {
-    const int level = std::bit_width(candidates) - 1;
-    candidates &= ~bit(level);
-    // Else the smallest weight would have level 0.
-    if (smallest * static_cast<float>(level) < 0.5F) break;
-    const Ends ends = intersect(group, static_cast<float>(level) * per_level);
-    if (is_empty(group, ends)) continue;
-    if (fit.feasible == 0) describe_fit(group, found, ends, level, fit);
-    fit.feasible |= bit(level);
-  }
-  if (fit.feasible == 0) return;
-  // Of feasible levels those that do not divide the largest belong to other grids.
-  const int top = std::bit_width(fit.feasible) - 1;
-  bool clear = found.third_magnitude;
-  for (int level = 2; level < top; ++level) {
-    clear = clear && ((fit.feasible & bit(level)) == 0 || top % level == 0);
-  }
+  fit.low_is_feasible = (search.low[lane] & 1) == 0;
+  fit.high_is_feasible = (search.high[lane] & 1) != 0;
+  fit.top_level = positive != is_negative_first(batch, search, lane) ? top : -top;
+  const bool clear = std::popcount(search.levels[lane]) >= kEnoughMagnitudes;
   fit.verdict = clear ? GridClass::kOnGrid : GridClass::kAmbiguous;
 }
 
-// False where fit_grid() has to decide.
-template <std::size_t kSize>
-HWY_INLINE bool fit_fast(const Group<kSize>& group, GridFit& fit) {
-  fit = {};
-  const Magnitudes of = load_magnitudes(group);
-  if (of.largest >= kInfinite) {
-    fit.verdict = GridClass::kNonFinite;
-  } else if (of.largest == 0) {
-    fit.verdict = GridClass::kDead;
-  } else if (of.largest < kLeastLargest || of.largest >= kMostLargest) {
-    return false;
-  } else {
-    fit_levels(group, of, fit);
+// What having tried a level says about the group.
+void conclude(const Batch& batch, std::size_t lane, Search& search, GridFit& fit) {
+  const int top = search.top[lane];
+  search.candidates[lane] &= ~bit(top);
+  if (search.low[lane] >= search.high[lane]) return;
+  // Even levels of one step are levels of twice that step.
+  const bool halves = top % 2 == 0 && (search.levels[lane] & kOddLevels) == 0;
+  if (halves) search.candidates[lane] |= bit(top / 2);
+  // No step makes both 8 and -8 levels.
+  if (top == kTopLevel && search.positive[lane] == search.negative[lane]) return;
+  if (fit.feasible == 0) {
+    describe_fit(batch, search, lane, fit);
+  } else if (std::abs(fit.top_level) % top != 0) {
+    fit.verdict = GridClass::kAmbiguous;
   }
-  return true;
+  fit.feasible |= bit(top);
 }
 
-template <std::size_t kSize>
+// Chooses the levels to be tried next: false when none is left.
+bool choose_tops(Search& search) {
+  std::uint32_t any = 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    any |= search.candidates[lane];
+    search.top[lane] = std::bit_width(search.candidates[lane] | 1U) - 1;
+  }
+  return any != 0;
+}
+
+// False where fit_grid() has to decide.
+bool classify(std::int32_t largest, GridFit& fit) {
+  fit = {};
+  if (largest >= kInfinite) fit.verdict = GridClass::kNonFinite;
+  if (largest == 0) fit.verdict = GridClass::kDead;
+  return fit.verdict != GridClass::kOffGrid || (largest >= kLeastLargest && largest < kMostLargest);
+}
+
+void fit_batch(const Batch& batch, PlainFit& plain, std::span<GridFit> fits) {
+  Search search;
+  load_values(batch, search);
+  find_candidates(batch, search);
+  std::fill(search.candidates.data() + fits.size(), search.candidates.data() + kLanes, 0U);
+  for (std::size_t lane = 0; lane < fits.size(); ++lane) {
+    const bool is_usual = classify(search.largest[lane], fits[lane]);
+    if (!is_usual) fits[lane] = plain(batch.group(lane), {});
+    if (!is_usual || fits[lane].verdict != GridClass::kOffGrid) search.candidates[lane] = 0;
+  }
+  while (choose_tops(search)) {
+    intersect(batch, search);
+    for (std::size_t lane = 0; lane < fits.size(); ++lane) {
+      if (search.candidates[lane] != 0) conclude(batch, lane, search, fits[lane]);
+    }
+  }
+}
+
 void fit_usual_range(std::span<const std::byte> bf16, std::uint64_t group_size,
                      std::span<GridFit> fits) {
   PlainFit plain(group_size);
-  std::vector<float> memory(3 * group_size);
-  for (std::size_t g = 0; g < fits.size(); ++g) {
-    const auto bytes = bf16.subspan(g * group_size * 2, group_size * 2);
-    const Group<kSize> group{.words = reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                             .given_size = group_size,
-                             .values = memory.data(),
-                             .lows = memory.data() + group_size,
-                             .highs = memory.data() + 2 * group_size};
-    if (!fit_fast(group, fits[g])) fits[g] = plain(bytes, {});
+  std::vector<float> values(group_size * kLanes);
+  const std::size_t batch_bytes = group_size * 2 * kLanes;
+  std::vector<std::byte> last;
+  for (std::size_t first = 0; first < fits.size(); first += kLanes) {
+    auto bytes = bf16.subspan(first * group_size * 2);
+    if (bytes.size() < batch_bytes) {
+      last.assign(bytes.begin(), bytes.end());
+      last.resize(batch_bytes);
+      bytes = last;
+    }
+    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                      .group_size = group_size,
+                      .values = values.data()};
+    fit_batch(batch, plain, fits.subspan(first, std::min(kLanes, fits.size() - first)));
   }
 }
 
 void fit_each(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
               std::span<GridFit> fits) {
   const bool usual = range.lowest == -kTopLevel && range.highest == kTopLevel - 1;
-  if (!usual || group_size % hn::Lanes(Words()) != 0) {
-    fit_plainly(bf16, group_size, range, fits);
-  } else if (group_size == kUsualSize) {
-    fit_usual_range<kUsualSize>(bf16, group_size, fits);
+  if (usual && group_size % kTogether == 0) {
+    fit_usual_range(bf16, group_size, fits);
   } else {
-    fit_usual_range<0>(bf16, group_size, fits);
+    fit_plainly(bf16, group_size, range, fits);
   }
 }
 
