@@ -148,8 +148,10 @@ class Run {
 
   void report_progress(const OpenItem& item) {
     const std::uint64_t done = done_bytes_ += item.tile_bytes;
-    observer_.on_event(Progress{
-        .stage = "comparing", .done = std::min(done, total_bytes_), .total = total_bytes_});
+    observer_.on_event(Progress{.stage = "comparing",
+                                .done = std::min(done, total_bytes_),
+                                .total = total_bytes_,
+                                .unit = Progress::Unit::kBytes});
   }
 
   const GridPlan& plan_;

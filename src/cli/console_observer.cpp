@@ -22,6 +22,17 @@ std::string seconds(std::chrono::milliseconds duration) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }
 
+// "42 s", "3 min 05 s", "2 h 03 min".
+std::string time_left(std::uint64_t whole_seconds) {
+  constexpr std::uint64_t kMinute = 60;
+  constexpr std::uint64_t kHour = 60 * kMinute;
+  if (whole_seconds < kMinute) return fmt::format("{} s", whole_seconds);
+  if (whole_seconds < kHour) {
+    return fmt::format("{} min {:02} s", whole_seconds / kMinute, whole_seconds % kMinute);
+  }
+  return fmt::format("{} h {:02} min", whole_seconds / kHour, whole_seconds % kHour / kMinute);
+}
+
 std::string with_remedy(std::string_view message, std::string_view remedy) {
   std::string line = printable(message, kMessageBytes);
   if (!remedy.empty()) line += "; " + printable(remedy, kMessageBytes);
@@ -97,10 +108,31 @@ void ConsoleObserver::show_once(const RetryScheduled& retry) {
 }
 
 void ConsoleObserver::show(const Progress& progress) {
-  const std::string stage = printable(progress.stage);
-  draw(progress.total == 0 ? fmt::format("{} {}", stage, with_thousands(progress.done))
-                           : fmt::format("{} {}/{}", stage, with_thousands(progress.done),
-                                         with_thousands(progress.total)));
+  if (options_.progress == ProgressLine::kHidden) return;
+  const auto amount = [&](std::uint64_t n) {
+    return progress.unit == Progress::Unit::kBytes ? format_bytes(n) : with_thousands(n);
+  };
+  std::string text = fmt::format("{} {}", printable(progress.stage), amount(progress.done));
+  if (progress.total != 0) text += '/' + amount(progress.total);
+  draw(text + pace(progress));
+}
+
+// ", 412.3 MiB/s, 1 min 02 s left", once there is something to go by.
+std::string ConsoleObserver::pace(const Progress& progress) {
+  constexpr std::chrono::seconds kEnough{1};
+  const auto now = clock_.now();
+  if (stage_ != progress.stage) {
+    stage_ = progress.stage;
+    stage_began_ = now;
+    done_before_ = progress.done;
+  }
+  const bool in_bytes = progress.unit == Progress::Unit::kBytes;
+  if (!in_bytes || now - stage_began_ < kEnough || progress.done <= done_before_) return {};
+  const double took = std::chrono::duration<double>(now - stage_began_).count();
+  const double rate = static_cast<double>(progress.done - done_before_) / took;
+  const double left = static_cast<double>(progress.total - progress.done) / rate;
+  return fmt::format(", {}/s, {} left", format_bytes(static_cast<std::uint64_t>(rate)),
+                     time_left(static_cast<std::uint64_t>(left)));
 }
 
 void ConsoleObserver::print_line(std::string_view text) {

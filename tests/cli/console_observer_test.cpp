@@ -16,6 +16,7 @@ namespace gridscope::cli {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 
 // Standard error as a file that is read back.
@@ -87,6 +88,26 @@ TEST_F(ConsoleObserverTest, DrawsProgressAfterHalfASecondAndNotTooOften) {
   clock_.advance(milliseconds(100));
   console.on_event(Progress{.stage = "listing", .done = 5000, .total = 0});
   EXPECT_EQ(shown(), "\r\x1b[Kheaders 3/9\r\x1b[Klisting 5,000");
+}
+
+TEST_F(ConsoleObserverTest, SaysHowFastBytesComeAndWhatIsLeft) {
+  constexpr std::uint64_t kMiB = 1024 * 1024;
+  options_.progress = ProgressLine::kShown;
+  ConsoleObserver console(options_, clock_);
+  const auto report = [&](std::uint64_t done, std::uint64_t total) {
+    console.on_event(Progress{
+        .stage = "comparing", .done = done, .total = total, .unit = Progress::Unit::kBytes});
+  };
+  report(10 * kMiB, 1034 * kMiB);
+  clock_.advance(milliseconds(500));
+  report(14 * kMiB, 1034 * kMiB);
+  EXPECT_EQ(shown(), "\r\x1b[Kcomparing 14.0 MiB/1.010 GiB");
+  clock_.advance(milliseconds(1500));
+  report(34 * kMiB, 1034 * kMiB);
+  EXPECT_THAT(shown(), EndsWith("comparing 34.0 MiB/1.010 GiB, 12.0 MiB/s, 1 min 23 s left"));
+  clock_.advance(milliseconds(2000));
+  report(1034 * kMiB, 1034 * kMiB);
+  EXPECT_THAT(shown(), EndsWith("256.0 MiB/s, 0 s left"));
 }
 
 TEST_F(ConsoleObserverTest, WipesProgressBeforeALineAndAtTheEnd) {

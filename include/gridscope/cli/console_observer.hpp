@@ -51,6 +51,7 @@ class ConsoleObserver final : public Observer {
   void show(const RetryScheduled& retry);
   void show_once(const RetryScheduled& retry);
   void show(const Progress& progress);
+  [[nodiscard]] std::string pace(const Progress& progress);
   void show(const RangeRead& /*read*/) {}
   void print_line(std::string_view text);
   void draw(std::string_view text);
@@ -64,6 +65,10 @@ class ConsoleObserver final : public Observer {
   std::set<std::string, std::less<>> warned_;
   std::set<std::string, std::less<>> tried_again_;  // hosts
   bool drawn_ = false;
+  // Of the stage that is under way: when it was first heard of, and how much was done by then.
+  std::string stage_;
+  std::chrono::steady_clock::time_point stage_began_;
+  std::uint64_t done_before_ = 0;
 };
 
 }  // namespace gridscope::cli

@@ -52,7 +52,9 @@ struct Detail {
 struct Progress {
   std::string_view stage;
   std::uint64_t done = 0;
-  std::uint64_t total = 0;
+  std::uint64_t total = 0;  // 0: not known
+  enum class Unit : std::uint8_t { kCount, kBytes };
+  Unit unit = Unit::kCount;
 };
 
 using Event = std::variant<RangeRead, RequestSent, RetryScheduled, Warning, Detail, Progress>;
