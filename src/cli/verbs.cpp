@@ -121,11 +121,31 @@ constexpr std::span<const OptionGroup> kReadingGroups = kGroups;
 constexpr std::span<const OptionGroup> kRangeCacheGroups = kReadingGroups.last(2);
 constexpr std::span<const OptionGroup> kGeneralGroups = kReadingGroups.last(1);
 
+// --- options that several verbs have ---
+
+constexpr std::array<std::string_view, 3> kReportFormats = {"text", "markdown", "json"};
+constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "never"};
+
+constexpr OptionSpec kReportFormatOption = {.name = "format",
+                                            .kind = ValueKind::kChoice,
+                                            .value_name = "FORMAT",
+                                            .help = "how the result is written",
+                                            .choices = kReportFormats,
+                                            .fallback = "text"};
+constexpr OptionSpec kJsonOption = {.name = "json",
+                                    .help = "short for --format json",
+                                    .means_option = "format",
+                                    .means_value = "json"};
+constexpr OptionSpec kFailOnOption = {.name = "fail-on",
+                                      .kind = ValueKind::kChoice,
+                                      .value_name = "SEVERITY",
+                                      .help = "the least severe finding that makes the exit code 1",
+                                      .choices = kSeverities,
+                                      .fallback = "error"};
+
 // --- inspect ---
 
 constexpr std::array<std::string_view, 5> kGroupings = {"part", "role", "dtype", "layer", "file"};
-constexpr std::array<std::string_view, 3> kReportFormats = {"text", "markdown", "json"};
-constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "never"};
 
 constexpr auto kInspectPositionals = std::to_array<OptionSpec>({
     {.name = "MODEL",
@@ -145,22 +165,9 @@ constexpr auto kInspectOptions = std::to_array<OptionSpec>({
      .choices = kGroupings,
      .fallback = "part"},
     {.name = "tensors", .help = "list every tensor as well"},
-    {.name = "format",
-     .kind = ValueKind::kChoice,
-     .value_name = "FORMAT",
-     .help = "how the result is written",
-     .choices = kReportFormats,
-     .fallback = "text"},
-    {.name = "json",
-     .help = "short for --format json",
-     .means_option = "format",
-     .means_value = "json"},
-    {.name = "fail-on",
-     .kind = ValueKind::kChoice,
-     .value_name = "SEVERITY",
-     .help = "the least severe finding that makes the exit code 1",
-     .choices = kSeverities,
-     .fallback = "error"},
+    kReportFormatOption,
+    kJsonOption,
+    kFailOnOption,
 });
 
 constexpr auto kInspectExamples = std::to_array<Example>({
@@ -237,22 +244,9 @@ constexpr auto kGridCheckOptions = std::to_array<OptionSpec>({
      .kind = ValueKind::kFile,
      .value_name = "FILE",
      .help = "keep what is done in FILE, and go on from there when it exists"},
-    {.name = "format",
-     .kind = ValueKind::kChoice,
-     .value_name = "FORMAT",
-     .help = "how the result is written",
-     .choices = kReportFormats,
-     .fallback = "text"},
-    {.name = "json",
-     .help = "short for --format json",
-     .means_option = "format",
-     .means_value = "json"},
-    {.name = "fail-on",
-     .kind = ValueKind::kChoice,
-     .value_name = "SEVERITY",
-     .help = "the least severe finding that makes the exit code 1",
-     .choices = kSeverities,
-     .fallback = "error"},
+    kReportFormatOption,
+    kJsonOption,
+    kFailOnOption,
 });
 
 constexpr auto kGridCheckExamples = std::to_array<Example>({
@@ -286,10 +280,7 @@ constexpr auto kCacheOptions = std::to_array<OptionSpec>({
      .help = "how the result is written",
      .choices = kValueFormats,
      .fallback = "text"},
-    {.name = "json",
-     .help = "short for --format json",
-     .means_option = "format",
-     .means_value = "json"},
+    kJsonOption,
 });
 
 constexpr auto kCacheExamples = std::to_array<Example>({
