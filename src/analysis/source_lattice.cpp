@@ -42,7 +42,7 @@ class ScaleRatios {
  public:
   void count(const GridFit& fit, double build_step) {
     const double step = std::abs(build_step);
-    if (step >= fit.step_low && step <= fit.step_high) {
+    if (quant::allows_step(fit, step)) {
       ++same_;
       return;
     }
@@ -158,15 +158,16 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::GroupLayout& groups, const quant::RowBlock& build,
                  GridTotals& totals) {
   add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
-  if (groups.is_mapped() || groups.size() == 0 || lattice.group_size % groups.size() != 0) return;
+  if (groups.is_mapped() || build.scales.empty()) return;
   ScaleRatios ratios;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
     const std::uint64_t number = build.first_row + row;
     for (std::uint64_t g = 0; g < groups.groups(number); ++g) {
-      const std::uint64_t column = groups.positions(number, g).first;
-      const GridFit& fit = lattice.at(row, column);
-      if (fit.verdict == GridClass::kOnGrid)
-        ratios.count(fit, build.scales[row * build.stride + g]);
+      const quant::RowRange columns = groups.positions(number, g);
+      if (!lattice.is_one_group(columns)) continue;
+      const GridFit& fit = lattice.at(row, columns.first);
+      if (fit.verdict != GridClass::kOnGrid) continue;
+      ratios.count(fit, build.scales[row * build.stride + g]);
     }
   }
   ratios.add_to(totals.scale_ratio);

@@ -178,11 +178,6 @@ CodeRange codes_of(Dtype dtype) {
       .value = [](std::uint32_t code) { return static_cast<double>(std::bit_cast<float>(code)); }};
 }
 
-bool holds(const GridFit& fit, double step) {
-  const bool above = fit.low_is_feasible ? step >= fit.step_low : step > fit.step_low;
-  return above && (fit.high_is_feasible ? step <= fit.step_high : step < fit.step_high);
-}
-
 int repack_level(float value, float step) {
   return static_cast<int>(std::clamp(std::nearbyint(value / step), -8.0F, 7.0F));
 }
@@ -233,13 +228,18 @@ GridFit fit_grid(std::span<const float> values, Dtype dtype, LevelRange range,
   return describe(found, feasible, top_value < 0);
 }
 
+bool allows_step(const GridFit& fit, double magnitude) {
+  const bool above = fit.low_is_feasible ? magnitude >= fit.step_low : magnitude > fit.step_low;
+  return above && (fit.high_is_feasible ? magnitude <= fit.step_high : magnitude < fit.step_high);
+}
+
 std::uint32_t step_candidates(const GridFit& fit, Dtype dtype, std::uint32_t limit) {
   const CodeRange codes = codes_of(dtype);
   // Rounding may have gone below the interval, or onto an end that does not belong to it.
   std::uint32_t code = codes.code(fit.step_low);
-  while (codes.value(code) <= fit.step_low && !holds(fit, codes.value(code))) ++code;
+  while (codes.value(code) <= fit.step_low && !allows_step(fit, codes.value(code))) ++code;
   std::uint32_t count = 0;
-  while (count < limit && holds(fit, codes.value(code))) {
+  while (count < limit && allows_step(fit, codes.value(code))) {
     ++count;
     ++code;
   }

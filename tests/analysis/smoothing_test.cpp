@@ -21,7 +21,7 @@ struct Pair {
   quant::RowBlock build;
 };
 
-Pair make_pair(const std::vector<double>& factors, double noise) {
+Pair source_and_build(const std::vector<double>& factors, double noise) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   Pair pair{.source = std::vector<double>(kRows * kColumns),
@@ -49,20 +49,20 @@ std::vector<double> spread_factors() {
 
 TEST(Smoothing, NoiseAloneIsNoSmoothing) {
   for (const double noise : {0.0, 0.01, 0.1, 0.3}) {
-    const Pair pair = make_pair(std::vector<double>(kColumns, 1.0), noise);
+    const Pair pair = source_and_build(std::vector<double>(kColumns, 1.0), noise);
     EXPECT_EQ(factors_from_columns(sums_of(pair)), std::nullopt) << noise;
   }
 }
 
 TEST(Smoothing, AScaleOfAllColumnsIsNoSmoothing) {
-  const Pair pair = make_pair(std::vector<double>(kColumns, 1.7), 0.1);
+  const Pair pair = source_and_build(std::vector<double>(kColumns, 1.7), 0.1);
   EXPECT_EQ(factors_from_columns(sums_of(pair)), std::nullopt);
 }
 
 TEST(Smoothing, FactorsAreFoundThroughTheNoise) {
   const std::vector<double> factors = spread_factors();
   for (const double noise : {0.0, 0.1}) {
-    const auto found = factors_from_columns(sums_of(make_pair(factors, noise)));
+    const auto found = factors_from_columns(sums_of(source_and_build(factors, noise)));
     ASSERT_TRUE(found.has_value()) << noise;
     for (std::size_t k = 0; k < kColumns; ++k) {
       EXPECT_NEAR(found->at(k), factors[k], 6.0 * noise / std::sqrt(kRows) + 1e-12) << k;
@@ -73,7 +73,7 @@ TEST(Smoothing, FactorsAreFoundThroughTheNoise) {
 TEST(Smoothing, OneColumnThatStandsElsewhereContradictsTheNorm) {
   std::vector<double> factors = spread_factors();
   for (const double noise : {0.0, 0.1}) {
-    const ColumnSums sums = sums_of(make_pair(factors, noise));
+    const ColumnSums sums = sums_of(source_and_build(factors, noise));
     EXPECT_TRUE(agrees_with_columns(factors, sums)) << noise;
     std::vector<double> doubled = factors;
     for (double& factor : doubled) factor *= 2.0;
@@ -86,7 +86,7 @@ TEST(Smoothing, OneColumnThatStandsElsewhereContradictsTheNorm) {
 }
 
 TEST(Smoothing, SumsOfPartsAreThoseOfTheWhole) {
-  const Pair pair = make_pair(spread_factors(), 0.1);
+  const Pair pair = source_and_build(spread_factors(), 0.1);
   const ColumnSums whole = sums_of(pair);
   ColumnSums parts;
   for (std::uint64_t row = 0; row < kRows; ++row) {
@@ -103,7 +103,7 @@ TEST(Smoothing, SumsOfPartsAreThoseOfTheWhole) {
 }
 
 TEST(Smoothing, WeightsThatAreNoNumbersAndDeadColumnsDoNotMatter) {
-  Pair pair = make_pair(spread_factors(), 0.0);
+  Pair pair = source_and_build(spread_factors(), 0.0);
   pair.build.values[3] = std::numeric_limits<double>::quiet_NaN();
   for (std::uint64_t row = 0; row < kRows; ++row) pair.source[row * kColumns + 5] = 0.0;
   const auto found = factors_from_columns(sums_of(pair));
@@ -113,7 +113,7 @@ TEST(Smoothing, WeightsThatAreNoNumbersAndDeadColumnsDoNotMatter) {
 }
 
 TEST(Smoothing, FewRowsTellNothing) {
-  Pair pair = make_pair(spread_factors(), 0.0);
+  Pair pair = source_and_build(spread_factors(), 0.0);
   pair.build.rows = 7;
   EXPECT_EQ(factors_from_columns(sums_of(pair)), std::nullopt);
   EXPECT_EQ(factors_from_columns({}), std::nullopt);

@@ -30,6 +30,10 @@ struct SourceLattice {
   [[nodiscard]] const quant::GridFit& at(std::uint64_t row, std::uint64_t column) const {
     return fits[row * groups_per_row() + column / group_size];
   }
+  // Whether these columns of a row, at least one, lie in one group.
+  [[nodiscard]] bool is_one_group(quant::RowRange range) const {
+    return range.count > 0 && range.first / group_size == (range.end() - 1) / group_size;
+  }
 };
 
 // Requires: group_size divides columns.

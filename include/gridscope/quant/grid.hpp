@@ -61,6 +61,10 @@ struct GridFit {
 void fit_grids(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
                std::span<GridFit> fits);
 
+// Whether rounding the levels times a step of that magnitude gives the group's weights: whether it
+// lies in the feasible interval. Requires: fit.has_step().
+[[nodiscard]] bool allows_step(const GridFit& fit, double magnitude);
+
 // How many numbers of type `dtype` (BF16, F16 or F32) lie in the feasible interval of a fit: 1 for
 // a grid with steps of that type, mostly. Counts up to `limit`. Requires: fit.has_step().
 [[nodiscard]] std::uint32_t step_candidates(const GridFit& fit, Dtype dtype, std::uint32_t limit);
