@@ -155,19 +155,23 @@ class PairComparison final : public ItemComparison {
     if (!pair_.norm) return {};
     const GridBuildSide& side = plan_.builds[item_.build];
     const model::WeightPair& norm = side.matching.plain[*pair_.norm];
+    if (norm.source_rows.count * norm.columns != pair_.columns) return {};
+    const auto numbers_of = [&](const GridSide& of, std::uint32_t weight,
+                                const model::RowSelection& rows) {
+      return all_numbers(*of.checkpoint, of.weights[weight], rows, norm.columns);
+    };
     GRIDSCOPE_TRY(const auto before, numbers_of(plan_.source, norm.source, norm.source_rows));
     GRIDSCOPE_TRY(auto after, numbers_of(side.side, norm.build, norm.build_rows));
     for (double& value : after) value -= norm.build_offset;
-    if (before.size() != pair_.columns || after.size() != pair_.columns) return {};
     norm_factors_ = factors_from_norms(before, after, norm.norm_offset);
     return {};
   }
 
-  [[nodiscard]] static Result<std::vector<double>> numbers_of(const GridSide& side,
-                                                              std::uint32_t weight,
-                                                              const model::RowSelection& rows) {
-    GRIDSCOPE_TRY(const RowReader reader,
-                  RowReader::open(*side.checkpoint, side.weights[weight], rows));
+  [[nodiscard]] static Result<std::vector<double>> all_numbers(const model::Checkpoint& checkpoint,
+                                                               const model::Weight& weight,
+                                                               const model::RowSelection& rows,
+                                                               std::uint64_t columns) {
+    GRIDSCOPE_TRY(const RowReader reader, RowReader::open(checkpoint, weight, rows, columns));
     const RowRange all{.first = 0, .count = rows.count};
     GRIDSCOPE_TRY(const LoadedTile tile, reader.load(all));
     RowBlock block;
@@ -360,10 +364,11 @@ Result<std::unique_ptr<ItemComparison>> open_pair_comparison(const GridPlan& pla
                                                              const GridItem& item) {
   const model::WeightPair& pair = pair_of(plan, item);
   const GridSide& build_side = plan.builds[item.build].side;
-  GRIDSCOPE_TRY(auto source, RowReader::open(*plan.source.checkpoint,
-                                             plan.source.weights[pair.source], pair.source_rows));
+  GRIDSCOPE_TRY(auto source,
+                RowReader::open(*plan.source.checkpoint, plan.source.weights[pair.source],
+                                pair.source_rows, pair.columns));
   GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
-                                            pair.build_rows));
+                                            pair.build_rows, pair.columns));
   auto comparison =
       std::make_unique<PairComparison>(plan, item, std::move(source), std::move(build));
   GRIDSCOPE_CHECK(comparison->prepare());

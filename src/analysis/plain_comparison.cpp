@@ -102,7 +102,7 @@ class PlainComparison final : public ItemComparison {
   void add_differences(std::span<const double> source, std::span<const double> build,
                        Difference& found) const {
     for (std::size_t i = 0; i < source.size(); ++i) {
-      const double expected = quant::rounded_to(dtype_, source[i] + pair_.build_offset);
+      const double expected = quant::rounded_to(dtype_, exported(source[i]));
       if (is_same(expected, build[i])) continue;
       ++found.different;
       const double error = std::abs(build[i] - expected);
@@ -110,6 +110,11 @@ class PlainComparison final : public ItemComparison {
       found.max_abs_error = std::max(found.max_abs_error,
                                      is_number ? error : std::numeric_limits<double>::infinity());
     }
+  }
+
+  // Adding 0 would lose the sign of -0.
+  [[nodiscard]] double exported(double value) const {
+    return pair_.build_offset == 0.0 ? value : value + pair_.build_offset;
   }
 
   const model::WeightPair& pair_;
@@ -126,10 +131,11 @@ Result<std::unique_ptr<ItemComparison>> open_plain_comparison(const GridPlan& pl
                                                               const GridItem& item) {
   const model::WeightPair& pair = pair_of(plan, item);
   const GridSide& build_side = plan.builds[item.build].side;
-  GRIDSCOPE_TRY(auto source, RowReader::open(*plan.source.checkpoint,
-                                             plan.source.weights[pair.source], pair.source_rows));
+  GRIDSCOPE_TRY(auto source,
+                RowReader::open(*plan.source.checkpoint, plan.source.weights[pair.source],
+                                pair.source_rows, pair.columns));
   GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
-                                            pair.build_rows));
+                                            pair.build_rows, pair.columns));
   return std::make_unique<PlainComparison>(plan, item, std::move(source), std::move(build));
 }
 

@@ -1,5 +1,7 @@
 #include "gridscope/analysis/row_reader.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -39,13 +41,15 @@ void clear_rows(quant::RowBlock& block) {
 }  // namespace
 
 Result<RowReader> RowReader::open(const model::Checkpoint& checkpoint, const model::Weight& weight,
-                                  const model::RowSelection& rows) {
+                                  const model::RowSelection& rows, std::uint64_t columns) {
   GRIDSCOPE_TRY(auto decoder, model::open_weight(checkpoint, weight));
   const quant::WeightLayout& layout = decoder->layout();
-  if (layout.rows != weight.rows() || layout.columns != weight.columns()) {
+  const std::uint64_t last = rows.first + (rows.count - 1) * rows.stride;
+  if (layout.columns != columns || last >= layout.rows) {
     return fail(ErrorCode::kCorrupt,
-                "weight " + quote(weight.name) + " decodes to another shape than its header says",
-                "the build is inconsistent: export it again");
+                fmt::format("weight {} decodes to {} rows of {}, expected row {} of {} weights",
+                            quote(weight.name), layout.rows, layout.columns, last, columns),
+                "the checkpoint contradicts itself: export it again");
   }
   RowReader reader(checkpoint, weight, rows, std::move(decoder));
   if (!reader.is_contiguous() && groups_shift(reader.decoder_->layout().groups)) {

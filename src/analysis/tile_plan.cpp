@@ -41,13 +41,15 @@ std::uint64_t down_to_multiple(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
-std::uint64_t bytes_per_row(const model::Weight& weight) {
+std::uint64_t bytes_per_row(const model::Weight& weight, std::uint64_t columns) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < weight.places.size(); ++i) {
     const auto& place = weight.places.at(i);
     if (place && !quant::is_read_whole(static_cast<Companion>(i))) bytes += place->bytes;
   }
-  return ceil_div(bytes, std::max<std::uint64_t>(weight.rows(), 1));
+  // Of flat weights the header tells only how many there are.
+  const std::uint64_t rows = weight.is_flat ? weight.columns() / columns : weight.rows();
+  return ceil_div(bytes, std::max<std::uint64_t>(rows, 1));
 }
 
 std::uint64_t TilePlan::tiles() const {
@@ -65,10 +67,9 @@ TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,
   const bool scattered = is_input_major(source.spec) || is_input_major(build.spec);
   const std::uint64_t budget = scattered ? kInputMajorTileBytes : kTileBytes;
   TilePlan plan{.rows = pair.source_rows.count};
-  plan.bytes_per_row = bytes_per_row(source) * pair.source_rows.stride +
-                       bytes_per_row(build) * pair.build_rows.stride;
-  plan.block_rows = std::min(
-      plan.rows, down_to_multiple(kBlockWeights / std::max<std::uint64_t>(pair.columns, 1), unit));
+  plan.bytes_per_row = bytes_per_row(source, pair.columns) * pair.source_rows.stride +
+                       bytes_per_row(build, pair.columns) * pair.build_rows.stride;
+  plan.block_rows = std::min(plan.rows, down_to_multiple(kBlockWeights / pair.columns, unit));
   const std::uint64_t fitting = budget / std::max<std::uint64_t>(plan.bytes_per_row, 1);
   plan.tile_rows = std::min(plan.rows, down_to_multiple(fitting, plan.block_rows));
   return plan;

@@ -92,7 +92,14 @@ TEST(TilePlan, LeavesOutWhatIsReadWhole) {
   auto build = weight(Scheme::kGptq, 16, 64, 512);
   build.places[static_cast<std::size_t>(Companion::kGroupIndex)] = {
       .file = 0, .offset = 0, .bytes = 256};
-  EXPECT_EQ(bytes_per_row(build), 32U);
+  EXPECT_EQ(bytes_per_row(build, 64), 32U);
+}
+
+TEST(TilePlan, TakesTheRowsOfAFlatWeightFromThePair) {
+  auto build = weight(Scheme::kBnbNf4, 16, 64, 512);
+  build.shape = {16 * 64};
+  build.is_flat = true;
+  EXPECT_EQ(bytes_per_row(build, 64), 32U);
 }
 
 }  // namespace

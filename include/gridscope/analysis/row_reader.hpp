@@ -24,11 +24,14 @@ struct LoadedTile {
 
 class RowReader {
  public:
-  // Opens the weight's decoder. `checkpoint` and `weight` must outlive the reader.
-  // Errors: those of model::open_weight.
+  // Opens the weight's decoder, for rows of `columns` weights: what the pair says, because headers
+  // alone do not tell every weight's shape. `checkpoint` and `weight` must outlive the reader.
+  // Errors: those of model::open_weight; kCorrupt for a weight that decodes to another shape;
+  // kUnsupported for scale blocks over the ends of rows that are not read in order.
   [[nodiscard]] static Result<RowReader> open(const model::Checkpoint& checkpoint,
                                               const model::Weight& weight,
-                                              const model::RowSelection& rows);
+                                              const model::RowSelection& rows,
+                                              std::uint64_t columns);
 
   [[nodiscard]] const quant::WeightDecoder& decoder() const { return *decoder_; }
   [[nodiscard]] const model::Weight& weight() const { return *weight_; }

@@ -26,7 +26,8 @@ struct TilePlan {
 [[nodiscard]] TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,
                                   const model::WeightPair& pair);
 
-// Bytes of a weight's companions that are read by tile, for each of its rows, rounded up.
-[[nodiscard]] std::uint64_t bytes_per_row(const model::Weight& weight);
+// Bytes of a weight's companions that are read by tile, for each of its rows of `columns` weights,
+// rounded up.
+[[nodiscard]] std::uint64_t bytes_per_row(const model::Weight& weight, std::uint64_t columns);
 
 }  // namespace gridscope::analysis
