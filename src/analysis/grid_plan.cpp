@@ -1,6 +1,7 @@
 // The idea: a sample must be the same wherever and however often it is drawn, and must not leave
-// out a layer or a role as long as there is room. So pairs are put into one list per layer and
-// role, each in the order of a hash of the source's name, and dealt out of these lists in turn.
+// out a layer or a role as long as there is room. So pairs are put into one list per layer and role
+// of the source, each in the order of a hash of the source's name, and dealt out of these lists in
+// turn: what a build calls its weights has no say.
 
 #include "gridscope/analysis/grid_plan.hpp"
 
@@ -73,10 +74,31 @@ Result<std::vector<model::NamePattern>> compile(const std::vector<std::string>& 
   return patterns;
 }
 
+bool names(const model::NamePattern& pattern, const WeightPair& pair) {
+  return pattern.matches(pair.name) || pattern.matches(pair.source_name);
+}
+
 bool is_named(const WeightPair& pair, const std::vector<model::NamePattern>& patterns) {
-  return patterns.empty() || std::ranges::any_of(patterns, [&](const auto& pattern) {
-           return pattern.matches(pair.name) || pattern.matches(pair.source_name);
-         });
+  return patterns.empty() ||
+         std::ranges::any_of(patterns, [&](const auto& pattern) { return names(pattern, pair); });
+}
+
+// A glob without effect is a slip of the pen, and would narrow the check without a word.
+Status check_globs(const std::vector<std::string>& globs,
+                   const std::vector<model::NamePattern>& patterns,
+                   const std::vector<GridBuildSide>& builds) {
+  for (std::size_t i = 0; i < globs.size(); ++i) {
+    const auto is_used = [&](const GridBuildSide& build) {
+      const auto matches = [&](const WeightPair& pair) { return names(patterns[i], pair); };
+      return std::ranges::any_of(build.matching.quantized, matches) ||
+             std::ranges::any_of(build.matching.plain, matches);
+    };
+    if (std::ranges::any_of(builds, is_used)) continue;
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("--tensor: no weight is named {}", quote(globs[i])),
+                "see the names with gridscope inspect --tensors");
+  }
+  return {};
 }
 
 // How many of `count` pairs a sample takes: at least one where there are any.
@@ -91,13 +113,14 @@ using Indices = std::vector<std::uint32_t>;
 
 // The lists to deal from, in an order of their own hash.
 std::vector<Indices> strata_of(const Indices& chosen, const std::vector<WeightPair>& pairs,
-                               const std::vector<Weight>& weights) {
-  std::map<std::tuple<std::uint64_t, std::uint32_t, model::Role>, Indices> strata;
+                               const std::vector<Weight>& sources) {
+  std::map<std::pair<std::uint64_t, std::string>, Indices> strata;
   for (const std::uint32_t i : chosen) {
-    const model::NameInfo& info = weights[pairs[i].build].info;
-    const std::uint32_t layer = info.layer.value_or(0);
-    const std::uint64_t order = hash_of(fmt::format("{}/{}", layer, model::role_key(info.role)));
-    strata[{order, layer, info.role}].push_back(i);
+    const model::NameInfo& info = sources[pairs[i].source].info;
+    std::string key = fmt::format("{}/{}/{}", model::part_key(info.part), info.layer.value_or(0),
+                                  model::role_key(info.role));
+    const std::uint64_t order = hash_of(key);
+    strata[{order, std::move(key)}].push_back(i);
   }
   std::vector<Indices> lists;
   for (auto& [key, list] : strata) {
@@ -109,9 +132,9 @@ std::vector<Indices> strata_of(const Indices& chosen, const std::vector<WeightPa
 }
 
 Indices sample(const Indices& chosen, std::uint64_t size, const std::vector<WeightPair>& pairs,
-               const std::vector<Weight>& weights) {
+               const std::vector<Weight>& sources) {
   if (size == chosen.size()) return chosen;
-  const std::vector<Indices> lists = strata_of(chosen, pairs, weights);
+  const std::vector<Indices> lists = strata_of(chosen, pairs, sources);
   Indices taken;
   for (std::size_t round = 0; taken.size() < size; ++round) {
     for (const Indices& list : lists) {
@@ -120,6 +143,32 @@ Indices sample(const Indices& chosen, std::uint64_t size, const std::vector<Weig
   }
   std::ranges::sort(taken);
   return taken;
+}
+
+Status add_items(const GridSelection& selection, const std::vector<model::NamePattern>& patterns,
+                 std::uint32_t build, GridPlan& plan) {
+  const GridBuildSide& side = plan.builds[build];
+  const std::size_t before = plan.items.size();
+  for (const auto kind : {GridItem::Kind::kQuantized, GridItem::Kind::kPlain}) {
+    const std::vector<WeightPair>& pairs = pairs_of(side.matching, kind);
+    Indices chosen(pairs.size());
+    std::iota(chosen.begin(), chosen.end(), 0U);
+    std::erase_if(chosen, [&](std::uint32_t i) { return !is_named(pairs[i], patterns); });
+    const std::uint64_t size = sample_size(selection, chosen.size());
+    for (const std::uint32_t pair : sample(chosen, size, pairs, plan.source.weights)) {
+      plan.items.push_back({.build = build, .kind = kind, .pair = pair});
+    }
+  }
+  if (plan.items.size() > before) return {};
+  // A build of which nothing is compared would look exact.
+  const std::string name = quote(side.side.reference);
+  if (selection.globs.empty()) {
+    return fail(ErrorCode::kInvalidArgument, name + " has no weight in common with the source",
+                "check that the build was made from this source");
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("nothing is left to compare of {}: {}", name, plan.selection),
+              "see the names with gridscope inspect --tensors");
 }
 
 // ---- description --------------------------------------------------------------------------------
@@ -152,16 +201,36 @@ void add_side(StableHash& hash, const GridSide& side) {
   }
 }
 
+// What configurations add to the tensors, and matching to the names.
+void add_reading(StableHash& hash, const quant::WeightSpec& spec, const model::RowSelection& rows) {
+  const auto flag = [](const std::optional<bool>& set) { return set ? (*set ? 1U : 0U) : 2U; };
+  hash.add(quant::scheme_key(spec.scheme));
+  hash.add(fmt::format("{} {} {} {} {} {}", spec.bits, spec.group_size, spec.block[0],
+                       spec.block[1], flag(spec.symmetric), flag(spec.act_order)));
+  hash.add(spec.format);
+  hash.add(fmt::format("{} {} {} {} {}", static_cast<int>(spec.gptq_zeros),
+                       static_cast<int>(spec.gptq_packing), static_cast<int>(spec.ct_packing),
+                       static_cast<int>(spec.scale_use), static_cast<int>(spec.order)));
+  hash.add(fmt::format("{} {} {} {}", rows.first, rows.count, rows.stride, rows.rotary_head));
+}
+
+void add_item(StableHash& hash, const GridPlan& plan, const GridItem& item) {
+  const WeightPair& pair = pair_of(plan, item);
+  hash.add(item.build);
+  hash.add(pair.name);
+  hash.add(pair.source_name);
+  hash.add(fmt::format("{} {} {} {}", pair.columns, pair.build_offset, pair.norm_offset,
+                       pair.norm.has_value()));
+  add_reading(hash, plan.source.weights[pair.source].spec, pair.source_rows);
+  add_reading(hash, plan.builds[item.build].side.weights[pair.build].spec, pair.build_rows);
+}
+
 std::string fingerprint_of(const GridPlan& plan) {
   StableHash hash;
   add_side(hash, plan.source);
   for (const GridBuildSide& build : plan.builds) add_side(hash, build.side);
   hash.add(plan.selection);
-  for (const GridItem& item : plan.items) {
-    hash.add(item.build);
-    hash.add(pair_of(plan, item).name);
-    hash.add(pair_of(plan, item).source_name);
-  }
+  for (const GridItem& item : plan.items) add_item(hash, plan, item);
   return fmt::format("{:016x}", hash.value());
 }
 
@@ -194,25 +263,11 @@ Result<GridPlan> plan_grid_check(GridSide source, std::vector<GridSide> builds,
   for (GridSide& side : builds) {
     GRIDSCOPE_TRY(auto matching, model::match_weights(*plan.source.checkpoint, plan.source.weights,
                                                       *side.checkpoint, side.weights));
-    const auto index = static_cast<std::uint32_t>(plan.builds.size());
-    for (const auto kind : {GridItem::Kind::kQuantized, GridItem::Kind::kPlain}) {
-      const std::vector<WeightPair>& pairs = pairs_of(matching, kind);
-      Indices chosen(pairs.size());
-      std::iota(chosen.begin(), chosen.end(), 0U);
-      std::erase_if(chosen, [&](std::uint32_t i) { return !is_named(pairs[i], patterns); });
-      const std::uint64_t size = sample_size(selection, chosen.size());
-      for (const std::uint32_t pair : sample(chosen, size, pairs, side.weights)) {
-        plan.items.push_back({.build = index, .kind = kind, .pair = pair});
-      }
-    }
     plan.builds.push_back({.side = std::move(side), .matching = std::move(matching)});
   }
-  if (plan.items.empty()) {
-    return fail(ErrorCode::kInvalidArgument,
-                plan.selection.empty() ? "source and build have no weight in common"
-                                       : "nothing is left to compare of " + plan.selection,
-                plan.selection.empty() ? "check that the build was made from this source"
-                                       : "see the names with gridscope inspect --tensors");
+  GRIDSCOPE_CHECK(check_globs(selection.globs, patterns, plan.builds));
+  for (std::uint32_t build = 0; build < plan.builds.size(); ++build) {
+    GRIDSCOPE_CHECK(add_items(selection, patterns, build, plan));
   }
   plan.fingerprint = fingerprint_of(plan);
   return plan;

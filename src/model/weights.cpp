@@ -96,6 +96,7 @@ std::string obstacle_of(const Weight& weight) {
   if (weight.spec.scheme == Scheme::kPlain && !is_plain_float(codes->dtype)) {
     return fmt::format("{} values without a scale", dtype_name(codes->dtype));
   }
+  if (weight.rows() == 0 || weight.columns() == 0) return "it holds no weights";
   return {};
 }
 

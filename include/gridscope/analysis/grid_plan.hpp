@@ -58,8 +58,9 @@ struct GridPlan {
   std::vector<GridBuildSide> builds;
   std::vector<GridItem> items;  // in the order of the report
   std::string selection = {};
-  // Of everything that the results depend on: references, commits or sizes, selection, items. Two
-  // runs with the same one may be put together.
+  // Of everything that the results depend on: references, commits or versions and sizes of files,
+  // selection, items, how their weights are to be read. Two runs with the same one may be put
+  // together.
   std::string fingerprint;
 };
 
@@ -70,8 +71,8 @@ struct GridCost {
   std::uint64_t requests = 0;  // read operations: one for each tile of each side
 };
 
-// The checkpoints must outlive the plan. Errors: kInvalidArgument for a glob or sample that selects
-// nothing; those of match_weights.
+// The checkpoints must outlive the plan. Errors: kInvalidArgument for a glob that names nothing, a
+// sample of nothing, and a build of which nothing is left to compare; those of match_weights.
 [[nodiscard]] Result<GridPlan> plan_grid_check(GridSide source, std::vector<GridSide> builds,
                                                const GridSelection& selection);
 
