@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -39,34 +40,44 @@ Key most_common(const std::map<Key, std::uint64_t>& counts) {
 struct Kind {
   std::string_view code;
   Severity severity;
-  std::string_view what;  // after the number of weights
+  std::string_view what;  // after "3 tensors with "
   std::string_view remedy;
 };
 
 constexpr Kind kCorrupt = {"WEIGHT_CORRUPT", Severity::kError,
-                           "cannot be decoded, hold values that are no numbers, or groups that are "
-                           "dead where the source lives",
+                           "codes that cannot be decoded, values that are no numbers, or groups "
+                           "that are dead where the source lives",
                            "make the build again"};
 constexpr Kind kDiffers = {"WEIGHT_DIFFERS", Severity::kError,
-                           "are too far from the source's to be a build of them",
+                           "values too far from the source's to be a build of them",
                            "check that the build was made from this source, and that no tensors "
                            "were exchanged, transposed or shifted"};
-constexpr Kind kMoved = {"LEVELS_MOVED", Severity::kNote, "stand on other levels than the source",
+constexpr Kind kMoved = {"LEVELS_MOVED", Severity::kNote,
+                         "weights on other levels than the source's",
                          "repack the source's own levels and scales to keep its grid"};
 constexpr Kind kShifted = {"LEVELS_SHIFTED", Severity::kError,
                            "weights that all stand as many levels off the source's",
                            "check whether its zero points are stored, or labelled, one off, as "
                            "between the two versions of GPTQ"};
 constexpr Kind kSmoothed = {"SMOOTHED", Severity::kNote,
-                            "have columns scaled against the source, as AWQ and SmoothQuant do",
+                            "columns scaled against the source, as AWQ and SmoothQuant do",
                             "the figures after undoing the scale tell what rounding moved"};
 constexpr Kind kPlainDiffers = {"PLAIN_DIFFERS", Severity::kError,
-                                "left unquantized differ from the source's",
+                                "values that were left unquantized but are not the source's",
                                 "find out which step of the export edited them"};
 constexpr Kind kNormSmoothed = {"NORM_SMOOTHED", Severity::kNote,
-                                "of norms hold the inverse of a scale that went into the weights "
-                                "after them",
+                                "a scale taken out that went into the weights after the norm",
                                 "nothing is wrong with that; rounding of the norms costs little"};
+
+// Whether two selections of one weight's rows share a row. Rotation within heads leaves the set of
+// rows as it is.
+bool overlap(const model::RowSelection& a, const model::RowSelection& b) {
+  const auto last = [](const model::RowSelection& rows) {
+    return rows.first + (rows.count - 1) * rows.stride;
+  };
+  if (last(a) < b.first || last(b) < a.first) return false;
+  return a.stride != b.stride || a.first % a.stride == b.first % b.stride;
+}
 
 class Assembly {
  public:
@@ -90,12 +101,19 @@ class Assembly {
       take(plan_.items[i], found->second);
     }
     for (std::uint32_t b = 0; b < plan_.builds.size(); ++b) conclude(b);
+    count_source_grids();
     sort_findings(report_.findings);
     add_reads();
     return std::move(report_);
   }
 
  private:
+  // The grid of some rows of a source weight, as one item found it.
+  struct Part {
+    model::RowSelection rows;
+    const SourceGrid* grid = nullptr;
+  };
+
   void add_reads() {
     std::vector<std::uint32_t> all(plan_.items.size());
     std::iota(all.begin(), all.end(), 0U);
@@ -139,9 +157,25 @@ class Assembly {
     const model::WeightPair& pair = pair_of(plan_, item);
     build.totals.add(tensor.totals);
     if (tensor.smoothing) add_smoothing(item, *tensor.smoothing, build);
-    const auto rows = std::tuple(pair.source, pair.source_rows.first, pair.source_rows.stride);
-    if (counted_.insert(rows).second) report_.source_grid.add(tensor.source_grid);
+    if (tensor.source_grid.groups > 0) {
+      source_parts_[pair.source].push_back({.rows = pair.source_rows, .grid = &tensor.source_grid});
+    }
     build.tensors.push_back(tensor);
+  }
+
+  // Each weight of the source once, however many builds were compared with it. Where one build has
+  // a weight whole and another in parts, the whole comes first and leaves nothing for the parts.
+  void count_source_grids() {
+    for (auto& [weight, parts] : source_parts_) {
+      std::ranges::stable_sort(parts, std::greater<>(), [](const Part& p) { return p.rows.count; });
+      std::vector<model::RowSelection> counted;
+      for (const Part& part : parts) {
+        const auto is_counted = [&](const auto& rows) { return overlap(rows, part.rows); };
+        if (std::ranges::any_of(counted, is_counted)) continue;
+        counted.push_back(part.rows);
+        report_.source_grid.add(*part.grid);
+      }
+    }
   }
 
   void add_smoothing(const GridItem& item, const TensorSmoothing& found, GridBuild& build) {
@@ -238,12 +272,12 @@ class Assembly {
 
   void add(const GridBuild& build, const Kind& kind, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    Finding finding{.code = std::string(kind.code),
-                    .severity = kind.severity,
-                    .message = fmt::format(
-                        "{}: {} tensor{} {}: {}", quote(build.model), with_thousands(names.size()),
-                        names.size() == 1 ? "" : "s", kind.what, some_names(names)),
-                    .remedy = std::string(kind.remedy)};
+    Finding finding{
+        .code = std::string(kind.code),
+        .severity = kind.severity,
+        .message = fmt::format("{}: {} with {}: {}", quote(build.model),
+                               count_of(names.size(), "tensor"), kind.what, some_names(names)),
+        .remedy = std::string(kind.remedy)};
     for (const std::string& name : names) finding.add_tensor(name);
     report_.findings.push_back(std::move(finding));
   }
@@ -260,9 +294,9 @@ class Assembly {
   const GridPlan& plan_;
   const GridResults& results_;
   GridReport report_;
-  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> counted_;  // source rows
-  std::map<std::uint32_t, std::set<std::uint32_t>> explained_norms_;           // by build
-  std::map<std::uint32_t, std::vector<std::uint32_t>> different_pairs_;        // by build
+  std::map<std::uint32_t, std::vector<Part>> source_parts_;              // by source weight
+  std::map<std::uint32_t, std::set<std::uint32_t>> explained_norms_;     // by build
+  std::map<std::uint32_t, std::vector<std::uint32_t>> different_pairs_;  // by build
 };
 
 }  // namespace
