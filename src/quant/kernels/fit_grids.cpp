@@ -12,6 +12,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/fit_grids.cpp"
+#include <hwy/aligned_allocator.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -77,9 +78,9 @@ constexpr double kCommonMultiple = 840.0;
 constexpr std::int32_t kLeastLargest = 27 << 23;
 constexpr std::int32_t kMostLargest = 227 << 23;
 constexpr std::int32_t kInfinite = 255 << 23;
-// How far a weight can be from its level when the step is the largest weight over its level: 1/16,
-// and a little for rounding in float.
-constexpr float kTolerance = 0.0635F;
+constexpr std::size_t kProbed = 8;  // weights of a group that choose the levels to be tried
+// 2^-14, and a little for levels that are farther than their positions, and for rounding in float.
+constexpr float kTolerance = 1.05F / 16384;
 constexpr std::uint32_t kOddLevels = 0xaa;
 constexpr int kEnoughMagnitudes = 3;
 
@@ -155,9 +156,9 @@ HWY_INLINE void load_values(const Batch& batch, Search& search) {
       negative = hn::Max(negative, hn::Xor(stored, sign));
       const auto magnitudes = hn::BitCast(d, hn::AndNot(sign, stored));
       float* out = batch.values + (i + 2 * k) * kLanes;
-      hn::StoreU(hn::BitCast(Floats(), hn::ShiftLeft<16>(magnitudes)), Floats(), out);
-      hn::StoreU(hn::BitCast(Floats(), hn::And(magnitudes, hn::Set(d, 0xffff0000U))), Floats(),
-                 out + kLanes);
+      hn::Store(hn::BitCast(Floats(), hn::ShiftLeft<16>(magnitudes)), Floats(), out);
+      hn::Store(hn::BitCast(Floats(), hn::And(magnitudes, hn::Set(d, 0xffff0000U))), Floats(),
+                out + kLanes);
     }
   }
   const Ints ints;
@@ -176,33 +177,40 @@ HWY_INLINE hn::VFromD<Floats> usable_largest(const Search& search) {
                         hn::Set(Floats(), 1.0F));
 }
 
-// Levels 5 to 8 as far as the distances of weights from levels tell. No distance may be beyond
-// kTolerance, so the sum of their squares tells enough. Puts the largest weight in the place of
-// zeros, which any step explains, and of all that are larger.
+// Magnitudes, the largest one in the place of zeros, which any step explains, and of all that are
+// larger.
+HWY_INLINE hn::VFromD<Floats> load_usable(const Batch& batch, std::size_t i,
+                                          hn::VFromD<Floats> largest) {
+  const Floats d;
+  const auto stored = hn::Load(d, batch.values + i * kLanes);
+  const auto usable = hn::And(hn::Gt(stored, hn::Zero(d)), hn::Le(stored, largest));
+  return hn::IfThenElse(usable, stored, largest);
+}
+
+// Levels 5 to 8 as far as the distances of a few weights from levels tell. The distance from level
+// q is at most q * 2^-7, so the sum of their squares is at most that of the levels times 2^-14.
 HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
+  constexpr int kLeast = kTopLevel / 2 + 1;
   const Floats d;
   const auto largest = usable_largest(search);
   const auto per_level = hn::Div(hn::Set(d, 1.0F), largest);
-  constexpr int kLeast = kTopLevel / 2 + 1;
-  hn::VFromD<Floats> sums[kTopLevel - kLeast + 1];
-  for (auto& sum : sums) sum = hn::Zero(d);
-  for (std::size_t i = 0; i < batch.group_size; ++i) {
-    const auto stored = hn::LoadU(d, batch.values + i * kLanes);
-    const auto is_weight = hn::And(hn::Gt(stored, hn::Zero(d)), hn::Le(stored, largest));
-    const auto value = hn::IfThenElse(is_weight, stored, largest);
-    hn::StoreU(value, d, batch.values + i * kLanes);
-    const auto ratio = hn::Mul(value, per_level);
+  auto squares = hn::Zero(d);
+  hn::VFromD<Floats> distances[kTopLevel - kLeast + 1];
+  for (auto& sum : distances) sum = hn::Zero(d);
+  for (std::size_t i = 0; i < std::min(kProbed, batch.group_size); ++i) {
+    const auto ratio = hn::Mul(load_usable(batch, i, largest), per_level);
+    squares = hn::MulAdd(ratio, ratio, squares);
     for (int level = kLeast; level <= kTopLevel; ++level) {
       const auto position = hn::Mul(ratio, hn::Set(d, static_cast<float>(level)));
       const auto distance = hn::Sub(position, hn::Round(position));
-      sums[level - kLeast] = hn::MulAdd(distance, distance, sums[level - kLeast]);
+      distances[level - kLeast] = hn::MulAdd(distance, distance, distances[level - kLeast]);
     }
   }
   const Bits bits;
-  const auto most = hn::Set(d, kTolerance * kTolerance * static_cast<float>(batch.group_size));
   auto candidates = hn::Zero(bits);
   for (int level = kLeast; level <= kTopLevel; ++level) {
-    const auto is_near = hn::RebindMask(bits, hn::Le(sums[level - kLeast], most));
+    const auto most = hn::Mul(squares, hn::Set(d, static_cast<float>(level * level) * kTolerance));
+    const auto is_near = hn::RebindMask(bits, hn::Le(distances[level - kLeast], most));
     candidates = hn::Or(candidates, hn::IfThenElseZero(is_near, hn::Set(bits, 1U << level)));
   }
   hn::Store(candidates, bits, search.candidates.data());
@@ -228,13 +236,13 @@ HWY_INLINE void intersect(const Batch& batch, Search& search) {
   const auto one = hn::Set(bits, 1);
   // Half a unit of the eighth bit is bit 15 of a float, across powers of two as well.
   const auto half = hn::Set(bits, 0x8000);
-  const auto per_step =
-      hn::Div(hn::ConvertTo(d, hn::Load(ints, search.top.data())), usable_largest(search));
+  const auto largest = usable_largest(search);
+  const auto per_step = hn::Div(hn::ConvertTo(d, hn::Load(ints, search.top.data())), largest);
   auto lowest = hn::Zero(ints);
   auto highest = hn::Set(ints, kInfinite);
   auto levels = hn::Zero(bits);
   for (std::size_t i = 0; i < batch.group_size; ++i) {
-    const auto value = hn::LoadU(d, batch.values + i * kLanes);
+    const auto value = load_usable(batch, i, largest);
     const auto code = hn::BitCast(bits, value);
     const auto level = hn::NearestInt(hn::Mul(value, per_step));
     const auto factor = per_level(level);
@@ -314,7 +322,9 @@ bool choose_tops(Search& search) {
 
 // False where fit_grid() has to decide.
 bool classify(std::int32_t largest, GridFit& fit) {
-  fit = {};
+  // Copied: one that is made in place is put together from pieces, and read back with a stall.
+  static constexpr GridFit kNone;
+  fit = kNone;
   if (largest >= kInfinite) fit.verdict = GridClass::kNonFinite;
   if (largest == 0) fit.verdict = GridClass::kDead;
   return fit.verdict != GridClass::kOffGrid || (largest >= kLeastLargest && largest < kMostLargest);
@@ -341,7 +351,7 @@ void fit_batch(const Batch& batch, PlainFit& plain, std::span<GridFit> fits) {
 void fit_usual_range(std::span<const std::byte> bf16, std::uint64_t group_size,
                      std::span<GridFit> fits) {
   PlainFit plain(group_size);
-  std::vector<float> values(group_size * kLanes);
+  const auto values = hwy::AllocateAligned<float>(group_size * kLanes);
   const std::size_t batch_bytes = group_size * 2 * kLanes;
   std::vector<std::byte> last;
   for (std::size_t first = 0; first < fits.size(); first += kLanes) {
@@ -353,7 +363,7 @@ void fit_usual_range(std::span<const std::byte> bf16, std::uint64_t group_size,
     }
     const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(bytes.data()),
                       .group_size = group_size,
-                      .values = values.data()};
+                      .values = values.get()};
     fit_batch(batch, plain, fits.subspan(first, std::min(kLanes, fits.size() - first)));
   }
 }

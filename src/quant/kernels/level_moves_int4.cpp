@@ -26,7 +26,7 @@ namespace gridscope::quant::HWY_NAMESPACE {
 struct Segment {
   std::span<const std::byte> codes;
   std::span<const std::byte> weights;
-  double scale = 0.0;  // of the build
+  float scale = 0.0F;  // of the build
   int zero = 0;
   double step = 0.0;  // of the source
 
@@ -37,7 +37,7 @@ struct Segment {
 std::array<NearestLevel, 16> nearest_levels(const Segment& segment) {
   std::array<NearestLevel, 16> levels = {};
   for (int code = 0; code < 16; ++code) {
-    const double value = (code + kInt4Lowest - segment.zero) * segment.scale;
+    const double value = (code + kInt4Lowest - segment.zero) * static_cast<double>(segment.scale);
     levels[static_cast<std::size_t>(code)] = nearest_level(value / segment.step);
   }
   return levels;
@@ -73,12 +73,12 @@ constexpr std::size_t kTogether = 2 * hn::MaxLanes(Bytes{});
 using Table = std::array<std::int8_t, 16>;
 
 // The nearest levels by code. False where float cannot tell: near to halfway, or far away.
-HWY_INLINE bool find_levels(const Segment& segment, Table& table) {
+HWY_INLINE bool find_levels(const Segment& segment, float per_step, Table& table) {
   const Floats d;
   const hn::Rebind<std::int8_t, Floats> bytes;
-  // Two roundings to float are off by less than 2^-22 of at most 99.
+  // Three roundings to float are off by less than 2^-22 of at most 99.
   const auto clear = hn::Set(d, 0.4999F);
-  const auto ratio = hn::Set(d, static_cast<float>(segment.scale / segment.step));
+  const auto ratio = hn::Set(d, segment.scale * per_step);
   auto is_clear = hn::Eq(clear, clear);
   for (std::size_t code = 0; code < table.size(); code += hn::Lanes(d)) {
     const int first = static_cast<int>(code) + kInt4Lowest - segment.zero;
@@ -139,33 +139,33 @@ HWY_INLINE void count_vector(hn::VFromD<Ints> difference, LevelMoves& moves) {
 // kTogether weights.
 HWY_INLINE void count_together(const std::uint8_t* weights, const std::int8_t* levels,
                                float per_step, LevelMoves& moves) {
-  constexpr std::size_t kLanes = hn::MaxLanes(Ints{});
-  hn::VFromD<Ints> differences[kTogether / kLanes];
-  auto any = hn::Zero(Ints());
-  for (std::size_t i = 0; i < kTogether / kLanes; ++i) {
-    differences[i] = find_moves(weights + 2 * i * kLanes, levels + i * kLanes, per_step);
-    any = hn::Or(any, differences[i]);
+  const Ints d;
+  auto any = hn::Zero(d);
+  for (std::size_t i = 0; i < kTogether; i += hn::Lanes(d)) {
+    any = hn::Or(any, find_moves(weights + 2 * i, levels + i, per_step));
   }
-  if (hn::AllTrue(Ints(), hn::Eq(any, hn::Zero(Ints())))) {
+  if (hn::AllTrue(d, hn::Eq(any, hn::Zero(d)))) {
     moves.counts[LevelMoves::kFarthest] += kTogether;
     return;
   }
-  for (const auto& difference : differences) count_vector(difference, moves);
+  for (std::size_t i = 0; i < kTogether; i += hn::Lanes(d)) {
+    count_vector(find_moves(weights + 2 * i, levels + i, per_step), moves);
+  }
 }
 
 void count_segment(const Segment& segment, LevelMoves& moves) {
   constexpr double kMostExtreme = 1e30;  // of steps that have an inverse in float
   const double size = std::fabs(segment.step);
   const bool is_usual = size < kMostExtreme && size * kMostExtreme > 1.0;
-  Table table = {};
-  if (!is_usual || segment.size() % kTogether != 0 || !find_levels(segment, table)) {
+  const auto per_step = static_cast<float>(1.0 / segment.step);
+  Table table;
+  if (!is_usual || segment.size() % kTogether != 0 || !find_levels(segment, per_step, table)) {
     count_plainly(segment, moves);
     return;
   }
-  const auto per_step = static_cast<float>(1.0 / segment.step);
   const auto* codes = reinterpret_cast<const std::uint8_t*>(segment.codes.data());
   const auto* weights = reinterpret_cast<const std::uint8_t*>(segment.weights.data());
-  std::array<std::int8_t, kTogether> levels = {};
+  std::array<std::int8_t, kTogether> levels;
   for (std::size_t first = 0; first < segment.size(); first += kTogether) {
     look_up(codes + first / 2, table.data(), levels.data());
     count_together(weights + 2 * first, levels.data(), per_step, moves);
@@ -191,7 +191,7 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
       const int zero = build.zeros.empty() ? 0 : build.zeros[index];
       count_segment({.codes = codes.subspan(first / 2, (end - first) / 2),
                      .weights = weights.subspan(2 * first, 2 * (end - first)),
-                     .scale = static_cast<double>(build.scales[index]),
+                     .scale = build.scales[index],
                      .zero = zero,
                      .step = fit.step},
                     moves);
