@@ -86,8 +86,9 @@ TEST(GridRun, GivesAResultForEveryItem) {
 TEST(GridRun, GivesTheSameWhateverTheJobs) {
   SmallModel source = model_of(6, plain_format());
   SmallModel build = model_of(6, int4_format(), 3);
-  const quant::LeveledWeight large = on_grid(1200, 3072);
-  source.weight("model.layers.6.mlp.down_proj", large);
+  // More than one tile.
+  const quant::LeveledWeight large = on_grid(640, 3072);
+  source.weight("model.layers.6.mlp.down_proj", large, plain_format(Dtype::kF32));
   quant::LeveledWeight edited = large;
   for (std::size_t i = 0; i < edited.levels.size(); i += 5) {
     edited.levels[i] = static_cast<std::int16_t>(edited.levels[i] ^ 1);
@@ -95,6 +96,7 @@ TEST(GridRun, GivesTheSameWhateverTheJobs) {
   build.weight("model.layers.6.mlp.down_proj", edited, int4_format());
   const SmallCheck check(source, {build});
   const GridPlan plan = check.plan();
+  ASSERT_GT(cost_of(plan, std::vector<std::uint32_t>{6}).requests, 2U);
   const auto one = run(plan, 1);
   const auto four = run(plan, 4);
   ASSERT_THAT(one, IsOk());
@@ -156,7 +158,7 @@ TEST(GridRun, TakesAMissingCompanionForAnAnswer) {
 
 // A zero point out of range in each of two tiles: the fault does not depend on which comes first.
 TEST(GridRun, NamesTheSameFaultWhateverTheJobs) {
-  const quant::LeveledWeight weight = on_grid(1200, 3072);
+  const quant::LeveledWeight weight = on_grid(360, 3072);
   quant::LeveledWeight zeroed = weight;
   zeroed.zeros.resize(zeroed.scales.size());
   test::Format unpacked = int4_format();
@@ -166,10 +168,11 @@ TEST(GridRun, NamesTheSameFaultWhateverTheJobs) {
   auto& zeros = (*spec)[quant::Companion::kZeroPoint]->data;
   zeros.front() = zeros.back() = std::byte{100};
   SmallModel source;
-  source.weight(layer(0) + "mlp.down_proj", weight);
+  source.weight(layer(0) + "mlp.down_proj", weight, plain_format(Dtype::kF64));
   SmallModel build;
   build.stored(layer(0) + "mlp.down_proj", *spec, unpacked);
   const SmallCheck check(source, {build});
+  ASSERT_EQ(cost_of(check.plan(), std::vector<std::uint32_t>{0}).requests, 4U) << "two tiles";
   const GridTensor one = tensor_of(run(check.plan(), 1), 0);
   EXPECT_EQ(one.verdict, Verdict::kCorrupt);
   EXPECT_FALSE(one.fault.empty());

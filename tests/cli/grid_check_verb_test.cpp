@@ -116,7 +116,7 @@ TEST_F(GridCheckVerb, ValuesThatMakeNoSenseAreNamed) {
   for (const char* shard : {"0/2", "3/2", "2", "1/0", "a/b", "1/2/3"}) {
     refused({"--shard", shard}, "--shard: expected I/N");
   }
-  refused({"--tensor", "nothing*"}, "nothing is left to compare");
+  refused({"--tensor", "nothing*"}, "no weight is named");
   EXPECT_THAT(run_words({path("source")}),
               test::Fails(ErrorCode::kInvalidArgument, HasSubstr("BUILD is missing")));
   EXPECT_THAT(run_words({"--merge", path("source"), "--tensor", "x"}),
