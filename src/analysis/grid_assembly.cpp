@@ -15,20 +15,6 @@
 namespace gridscope::analysis {
 namespace {
 
-constexpr std::size_t kNamesInMessage = 3;
-
-// "a, b, c and 4 more".
-std::string some_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesInMessage); ++i) {
-    text += (i == 0 ? "" : ", ") + quote(names[i]);
-  }
-  if (names.size() > kNamesInMessage) {
-    text += fmt::format(" and {} more", with_thousands(names.size() - kNamesInMessage));
-  }
-  return text;
-}
-
 // The value that most weights have.
 template <typename Key>
 Key most_common(const std::map<Key, std::uint64_t>& counts) {
@@ -272,12 +258,11 @@ class Assembly {
 
   void add(const GridBuild& build, const Kind& kind, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    Finding finding{
-        .code = std::string(kind.code),
-        .severity = kind.severity,
-        .message = fmt::format("{}: {} with {}: {}", quote(build.model),
-                               count_of(names.size(), "tensor"), kind.what, some_names(names)),
-        .remedy = std::string(kind.remedy)};
+    Finding finding{.code = std::string(kind.code),
+                    .severity = kind.severity,
+                    .message = fmt::format("{}: {} with {}", quote(build.model),
+                                           count_of(names.size(), "tensor"), kind.what),
+                    .remedy = std::string(kind.remedy)};
     for (const std::string& name : names) finding.add_tensor(name);
     report_.findings.push_back(std::move(finding));
   }

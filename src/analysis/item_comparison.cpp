@@ -1,8 +1,21 @@
 #include "gridscope/analysis/item_comparison.hpp"
 
+#include <utility>
+
 #include "gridscope/model/modules.hpp"
 
 namespace gridscope::analysis {
+
+Result<PairReaders> open_readers(const GridPlan& plan, const GridItem& item) {
+  const model::WeightPair& pair = pair_of(plan, item);
+  const GridSide& build_side = plan.builds[item.build].side;
+  GRIDSCOPE_TRY(auto source,
+                RowReader::open(*plan.source.checkpoint, plan.source.weights[pair.source],
+                                pair.source_rows, pair.columns));
+  GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
+                                            pair.build_rows, pair.columns));
+  return PairReaders{.source = std::move(source), .build = std::move(build)};
+}
 
 Result<std::unique_ptr<ItemComparison>> open_comparison(const GridPlan& plan,
                                                         const GridItem& item) {

@@ -85,12 +85,12 @@ void undo(const quant::GroupLayout& groups, const Factors& factors, RowBlock& bl
 
 class PairComparison final : public ItemComparison {
  public:
-  PairComparison(const GridPlan& plan, const GridItem& item, RowReader source, RowReader build)
+  PairComparison(const GridPlan& plan, const GridItem& item, PairReaders readers)
       : plan_(plan),
         item_(item),
         pair_(pair_of(plan, item)),
-        source_(std::move(source)),
-        build_(std::move(build)),
+        source_(std::move(readers.source)),
+        build_(std::move(readers.build)),
         dtype_(source_dtype(source_.weight())),
         tiles_(plan_tiles(source_.weight(), build_.weight(), pair_)),
         results_(tiles_.tiles()) {}
@@ -203,15 +203,13 @@ class PairComparison final : public ItemComparison {
   [[nodiscard]] Status compare(RowRange rows, const Tiles& tiles, TileResult& result) const {
     Memory memory;
     result.remark = build_.decoder().remark_on(tiles.build.tile);
-    for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
-      const RowRange block{.first = first,
-                           .count = std::min(tiles_.block_rows, rows.end() - first)};
+    for (const quant::RowRange block : tiles_.blocks(rows)) {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
       const SourceLattice lattice = fit_lattice(source, pair_.columns, group_size_);
       count_classes(lattice, from_, result.grid);
       GRIDSCOPE_TRY(const bool fused,
                     compare_codes(block, tiles.build.tile, source, lattice, memory, result));
-      const bool is_first = first == rows.first;
+      const bool is_first = block.first == rows.first;
       if (is_first) count_rule(lattice, source, result.grid);
       if (fused && !is_first) continue;
       GRIDSCOPE_CHECK(build_.decode(tiles.build.tile, block, memory.build, memory.scratch));
@@ -284,9 +282,7 @@ class PairComparison final : public ItemComparison {
   template <typename Use>
   [[nodiscard]] Status use_blocks(RowRange rows, const Tiles& tiles, const Use& use) const {
     Memory memory;
-    for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
-      const RowRange block{.first = first,
-                           .count = std::min(tiles_.block_rows, rows.end() - first)};
+    for (const quant::RowRange block : tiles_.blocks(rows)) {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
       GRIDSCOPE_CHECK(build_.decode(tiles.build.tile, block, memory.build, memory.scratch));
       use(memory.build, source);
@@ -362,15 +358,8 @@ class PairComparison final : public ItemComparison {
 
 Result<std::unique_ptr<ItemComparison>> open_pair_comparison(const GridPlan& plan,
                                                              const GridItem& item) {
-  const model::WeightPair& pair = pair_of(plan, item);
-  const GridSide& build_side = plan.builds[item.build].side;
-  GRIDSCOPE_TRY(auto source,
-                RowReader::open(*plan.source.checkpoint, plan.source.weights[pair.source],
-                                pair.source_rows, pair.columns));
-  GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
-                                            pair.build_rows, pair.columns));
-  auto comparison =
-      std::make_unique<PairComparison>(plan, item, std::move(source), std::move(build));
+  GRIDSCOPE_TRY(auto readers, open_readers(plan, item));
+  auto comparison = std::make_unique<PairComparison>(plan, item, std::move(readers));
   GRIDSCOPE_CHECK(comparison->prepare());
   return comparison;
 }

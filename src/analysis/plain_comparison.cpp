@@ -31,10 +31,10 @@ bool is_same(double a, double b) {
 
 class PlainComparison final : public ItemComparison {
  public:
-  PlainComparison(const GridPlan& plan, const GridItem& item, RowReader source, RowReader build)
+  PlainComparison(const GridPlan& plan, const GridItem& item, PairReaders readers)
       : pair_(pair_of(plan, item)),
-        source_(std::move(source)),
-        build_(std::move(build)),
+        source_(std::move(readers.source)),
+        build_(std::move(readers.build)),
         dtype_(build_.weight().spec.find(Companion::kCodes)->dtype),
         tiles_(plan_tiles(source_.weight(), build_.weight(), pair_)),
         results_(tiles_.tiles()) {}
@@ -89,9 +89,7 @@ class PlainComparison final : public ItemComparison {
       return {};
     }
     Memory memory;
-    for (std::uint64_t first = rows.first; first < rows.end(); first += tiles_.block_rows) {
-      const RowRange block{.first = first,
-                           .count = std::min(tiles_.block_rows, rows.end() - first)};
+    for (const quant::RowRange block : tiles_.blocks(rows)) {
       GRIDSCOPE_CHECK(source_.decode(source, block, memory.source, memory.scratch));
       GRIDSCOPE_CHECK(build_.decode(build, block, memory.build, memory.scratch));
       add_differences(memory.source.values, memory.build.values, found);
@@ -129,14 +127,8 @@ class PlainComparison final : public ItemComparison {
 
 Result<std::unique_ptr<ItemComparison>> open_plain_comparison(const GridPlan& plan,
                                                               const GridItem& item) {
-  const model::WeightPair& pair = pair_of(plan, item);
-  const GridSide& build_side = plan.builds[item.build].side;
-  GRIDSCOPE_TRY(auto source,
-                RowReader::open(*plan.source.checkpoint, plan.source.weights[pair.source],
-                                pair.source_rows, pair.columns));
-  GRIDSCOPE_TRY(auto build, RowReader::open(*build_side.checkpoint, build_side.weights[pair.build],
-                                            pair.build_rows, pair.columns));
-  return std::make_unique<PlainComparison>(plan, item, std::move(source), std::move(build));
+  GRIDSCOPE_TRY(auto readers, open_readers(plan, item));
+  return std::make_unique<PlainComparison>(plan, item, std::move(readers));
 }
 
 }  // namespace gridscope::analysis

@@ -61,6 +61,14 @@ quant::RowRange TilePlan::tile(std::uint64_t index) const {
   return {.first = first, .count = std::min(tile_rows, rows - first)};
 }
 
+std::vector<quant::RowRange> TilePlan::blocks(quant::RowRange tile) const {
+  std::vector<quant::RowRange> all;
+  for (std::uint64_t first = tile.first; first < tile.end(); first += block_rows) {
+    all.push_back({.first = first, .count = std::min(block_rows, tile.end() - first)});
+  }
+  return all;
+}
+
 TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,
                     const model::WeightPair& pair) {
   const std::uint64_t unit = row_unit(pair);

@@ -22,9 +22,7 @@ Status stream_weight(const model::Checkpoint& checkpoint, const model::Weight& w
   for (std::uint64_t i = 0; i < plan.tiles(); ++i) {
     const quant::RowRange tile = plan.tile(i);
     GRIDSCOPE_TRY(const LoadedTile loaded, reader.load(tile));
-    for (std::uint64_t first = tile.first; first < tile.end(); first += plan.block_rows) {
-      const quant::RowRange rows{.first = first,
-                                 .count = std::min(plan.block_rows, tile.end() - first)};
+    for (const quant::RowRange rows : plan.blocks(tile)) {
       GRIDSCOPE_CHECK(reader.decode(loaded.tile, rows, block, scratch));
       GRIDSCOPE_CHECK(sink(block));
     }

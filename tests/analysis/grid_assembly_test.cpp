@@ -167,18 +167,16 @@ TEST_F(Assembly, NamesTheTensorsOfEachVerdict) {
   EXPECT_EQ(find(made, "WEIGHT_CORRUPT")->severity, Severity::kError);
   EXPECT_EQ(find(made, "WEIGHT_DIFFERS")->severity, Severity::kError);
   EXPECT_EQ(find(made, "LEVELS_MOVED")->severity, Severity::kNote);
-  EXPECT_THAT(find(made, "LEVELS_MOVED")->message,
-              AllOf(HasSubstr("\"build 0\": 1 tensor with"), HasSubstr(tensor(2).name)));
+  EXPECT_THAT(find(made, "LEVELS_MOVED")->message, HasSubstr("\"build 0\": 1 tensor with"));
   EXPECT_THAT(find(made, "LEVELS_MOVED")->tensors, ElementsAre(tensor(2).name));
 }
 
-TEST_F(Assembly, NamesThreeAndCountsTheRest) {
+TEST_F(Assembly, CountsAndNamesTheTensorsOfAFinding) {
   for (std::uint32_t item = 0; item < 4; ++item) tensor(item).verdict = Verdict::kLevelsMoved;
   const GridReport made = report();
-  EXPECT_THAT(find(made, "LEVELS_MOVED")->message,
-              AllOf(HasSubstr("4 tensors with"), HasSubstr(tensor(2).name),
-                    Not(HasSubstr(tensor(3).name)), HasSubstr("and 1 more")));
+  EXPECT_THAT(find(made, "LEVELS_MOVED")->message, HasSubstr("4 tensors with"));
   EXPECT_EQ(find(made, "LEVELS_MOVED")->tensor_count, 4U);
+  EXPECT_EQ(find(made, "LEVELS_MOVED")->tensors.back(), tensor(3).name);
 }
 
 TEST_F(Assembly, ListsPlainTensorsThatDiffer) {

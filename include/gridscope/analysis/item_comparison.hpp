@@ -9,6 +9,7 @@
 
 #include "gridscope/analysis/grid_check.hpp"
 #include "gridscope/analysis/grid_plan.hpp"
+#include "gridscope/analysis/row_reader.hpp"
 #include "gridscope/analysis/tile_plan.hpp"
 #include "gridscope/core/result.hpp"
 
@@ -28,6 +29,13 @@ class ItemComparison {
   // Once every tile is done. May read again (columns that look smoothed). Errors: as compare_tile.
   [[nodiscard]] virtual Result<GridItemResult> finish(ComputeSlots& slots) = 0;
 };
+
+// Both sides of an item's pair.
+struct PairReaders {
+  RowReader source;
+  RowReader build;
+};
+[[nodiscard]] Result<PairReaders> open_readers(const GridPlan& plan, const GridItem& item);
 
 // Errors: those of opening the weights; kCorrupt for companions that do not fit each other. The
 // plan must outlive the comparison.

@@ -4,6 +4,7 @@
 // by tile, so the pieces depend on nothing but the pair itself: never on threads, shards or memory.
 
 #include <cstdint>
+#include <vector>
 
 #include "gridscope/model/weight_matching.hpp"
 #include "gridscope/model/weights.hpp"
@@ -19,6 +20,8 @@ struct TilePlan {
 
   [[nodiscard]] std::uint64_t tiles() const;
   [[nodiscard]] quant::RowRange tile(std::uint64_t index) const;
+  // The blocks of a tile, in order.
+  [[nodiscard]] std::vector<quant::RowRange> blocks(quant::RowRange tile) const;
   [[nodiscard]] std::uint64_t tile_bytes() const { return tile_rows * bytes_per_row; }
 };
 
