@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "quant/int4_groups.hpp"
+#include "quant/kernels/blocks-inl.hpp"
 #include "quant/kernels/int4_units.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -82,8 +83,9 @@ struct Parts {
 struct PartSums {
   std::vector<std::array<std::int32_t, 4>> products;  // |e|, e^2, v^2, v y
   std::vector<std::int32_t> build;                    // y^2
+  std::vector<std::int16_t> largest;                  // error, where it may be the worst
 
-  explicit PartSums(std::size_t count) : products(count), build(count) {}
+  explicit PartSums(std::size_t count) : products(count), build(count), largest(count) {}
 };
 
 // Of the parts of one vector.
@@ -95,18 +97,6 @@ struct BlockCounts {
   bool fits = false;
   bool worse = false;  // an error is larger than the worst so far
 };
-
-// Block j from the 16 bytes at first + j * stride.
-template <class D>
-HWY_INLINE hn::VFromD<D> load_blocks(D d, const std::uint8_t* first, std::size_t stride) {
-  if constexpr (hn::MaxLanes(D{}) == 16) {
-    return hn::LoadU(d, first);
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, load_blocks(half, first + hn::MaxLanes(D{}) / 32 * stride, stride),
-                       load_blocks(half, first, stride));
-  }
-}
 
 // Block j from the 16 bytes at tables + starts[j].
 template <class D>
@@ -167,7 +157,6 @@ struct VectorSum {
 };
 
 struct VectorSums {
-  VectorSum error;
   VectorSum squared_error;
   VectorSum squared_source;
   VectorSum product;
@@ -190,9 +179,13 @@ HWY_INLINE hn::VFromD<Ints> add_halves(hn::VFromD<Ints> a, hn::VFromD<Ints> b) {
   return hn::Add(hn::InterleaveLower(Ints(), a, b), hn::InterleaveUpper(Ints(), a, b));
 }
 
-HWY_INLINE void store_sums(const VectorSums& sums, std::size_t part, PartSums& out) {
+// `errors`: sums of up to four.
+HWY_INLINE void store_sums(const VectorSums& sums, hn::VFromD<Shorts> errors, std::size_t part,
+                           PartSums& out) {
   const Ints d;
-  const auto error = total(sums.error);
+  VectorSum sum = zero_sum();
+  add_products(errors, hn::Set(Shorts(), 1), sum);
+  const auto error = total(sum);
   const auto squared_error = total(sums.squared_error);
   const auto squared_source = total(sums.squared_source);
   const auto product = total(sums.product);
@@ -205,6 +198,17 @@ HWY_INLINE void store_sums(const VectorSums& sums, std::size_t part, PartSums& o
   const auto pairs = hn::Add(build, hn::Shuffle2301(build));
   hn::Store(hn::Add(pairs, hn::Shuffle1032(pairs)), d, lanes);
   for (std::size_t block = 0; block < kBlocks; ++block) out.build[part + block] = lanes[4 * block];
+}
+
+// The largest one of each block.
+HWY_NOINLINE void store_largest(hn::VFromD<Shorts> errors, std::size_t part, PartSums& out) {
+  constexpr std::size_t kOfBlock = 8;
+  HWY_ALIGN std::array<std::int16_t, kBlocks * kOfBlock> lanes;
+  hn::Store(errors, Shorts(), lanes.data());
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    out.largest[part + block] =
+        std::ranges::max(std::span(lanes).subspan(block * kOfBlock, kOfBlock));
+  }
 }
 
 // Codes in the order of their columns, two bytes of value each, eighths of 32.
@@ -252,35 +256,41 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
   const auto half_step = hn::BitCast(shorts, spread(&parts.half_step[part]));
   Window window{.least = hn::Set(words, 0xffff), .most = hn::Zero(words)};
   auto largest = hn::Zero(shorts);
-  VectorSums sums{.error = zero_sum(),
-                  .squared_error = zero_sum(),
-                  .squared_source = zero_sum(),
-                  .product = zero_sum()};
+  auto errors = hn::Zero(shorts);
+  hn::VFromD<Shorts> error_of[4];
+  VectorSums sums{.squared_error = zero_sum(), .squared_source = zero_sum(), .product = zero_sum()};
   for (std::size_t i = 0; i < 4; ++i) {
     const auto stored =
         hn::BitCast(words, load_blocks(bytes, source + part * kPartBytes + i * 16, kPartBytes));
     widen(stored, window);
     const auto weights = source_units(stored, per_unit);
     const auto error = hn::Abs(hn::Sub(build.values[i], weights));
-    add_products(error, hn::Set(shorts, 1), sums.error);
+    error_of[i] = error;
+    errors = hn::Add(errors, error);
     add_products(error, error, sums.squared_error);
     add_products(weights, weights, sums.squared_source);
     add_products(weights, build.values[i], sums.product);
     counts.identical +=
         static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Eq(error, hn::Zero(shorts))));
-    counts.moved += static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Gt(error, half_step)));
     largest = hn::Max(largest, error);
   }
-  store_sums(sums, part, out);
+  if (!hn::AllFalse(shorts, hn::Gt(largest, half_step))) {
+    for (const auto& error : error_of) {
+      counts.moved += static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Gt(error, half_step)));
+    }
+  }
+  store_sums(sums, errors, part, out);
   const auto base = spread(&parts.base[part]);
   const auto end = hn::Add(base, hn::Set(words, kWindow << 8));
-  // Errors that large are far beyond any step, but their squares would be too large to add up.
+  // Errors that large are far beyond any step, but they and their squares would be too large to add
+  // up.
   const auto is_small = hn::Lt(hn::BitCast(words, largest), hn::Set(words, kMostError));
   const auto in_window =
       hn::And(hn::Gt(window.least, hn::Sub(base, hn::Set(words, 2))), hn::Lt(window.most, end));
   counts.fits = hn::AllTrue(words, hn::And(in_window, is_small));
   const auto worst = hn::BitCast(shorts, spread(&parts.worst[part]));
   counts.worse = !hn::AllFalse(shorts, hn::Gt(largest, worst));
+  if (counts.worse) store_largest(largest, part, out);
   return counts;
 }
 
@@ -400,6 +410,10 @@ template <typename T>
 void spread_groups(const std::vector<T>& groups, const Row& row, std::vector<T>& parts) {
   const auto of_this = std::span(groups).subspan(row.number * row.build.groups, row.build.groups);
   auto out = parts.begin();
+  if (row.parts_per_group == 1) {
+    std::ranges::copy(of_this, out);
+    return;
+  }
   for (const T& value : of_this) {
     out = std::fill_n(out, row.parts_per_group, value);
   }
@@ -415,43 +429,74 @@ bool prepare(Row& row, double worst_error) {
   return traits.all_fit;
 }
 
+// The sums of a group: as PartSums has them, of all of its parts.
+struct GroupTotals {
+  std::array<std::int64_t, 4> products = {};
+  std::int64_t build = 0;
+};
+
+GroupTotals add_parts(const PartSums& sums, std::size_t first, std::size_t count) {
+  GroupTotals total;
+  for (std::size_t part = first; part < first + count; ++part) {
+    for (std::size_t i = 0; i < total.products.size(); ++i) {
+      total.products[i] += sums.products[part][i];
+    }
+    total.build += sums.build[part];
+  }
+  return total;
+}
+
+void count_zeros(const Row& row, RowRange groups, ErrorSums& sums) {
+  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    const GroupTotals total = add_parts(row.sums, g * row.parts_per_group, row.parts_per_group);
+    const bool dead = total.build == 0;
+    const bool source_dead = total.products[2] == 0;
+    sums.groups_identical += total.products[0] == 0 ? 1 : 0;
+    sums.dead_groups += dead ? 1 : 0;
+    sums.source_dead_groups += source_dead ? 1 : 0;
+    sums.dead_in_both += dead && source_dead ? 1 : 0;
+  }
+}
+
+// Groups of one part each without a dead one: all that are left to count are the identical ones.
+bool count_identical(const Row& row, RowRange groups, ErrorSums& sums) {
+  const Ints d;
+  const auto kind = hn::And(hn::Iota(d, 0), hn::Set(d, 3));
+  std::size_t identical = 0;
+  std::size_t dead = 0;
+  for (std::uint64_t g = groups.first; g < groups.end(); g += kBlocks) {
+    const auto is_zero = hn::Eq(hn::LoadU(d, row.sums.products[g].data()), hn::Zero(d));
+    identical += hn::CountTrue(d, hn::And(is_zero, hn::Eq(kind, hn::Zero(d))));
+    // What is dead on either side has no product with the other.
+    dead += hn::CountTrue(d, hn::And(is_zero, hn::Eq(kind, hn::Set(d, 3))));
+  }
+  if (dead == 0) sums.groups_identical += identical;
+  return dead == 0;
+}
+
 // Adds groups to the sums of their row as if their lanes had been added up.
 void add_group_sums(const Row& row, RowRange groups, ErrorSums& sums) {
   const hn::CappedTag<double, 4> d;
   const hn::Rebind<std::int32_t, decltype(d)> ints;
-  constexpr std::size_t kPieces = 4 / hn::MaxLanes(decltype(d){});
-  // As PartSums has them.
-  HWY_ALIGN double four[4] = {sums.abs_error, sums.squared_error, sums.squared_source,
-                              sums.product};
-  const std::size_t parts = row.parts_per_group;
-  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
-    const auto unit = static_cast<double>(row.about.unit[g * parts]);
-    const double square = unit * unit;
-    bool any_error = false;
-    bool any_source = false;
-    std::int64_t build = 0;
-    for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
-      any_error |= row.sums.products[part][0] != 0;
-      any_source |= row.sums.products[part][2] != 0;
-      build += row.sums.build[part];
-    }
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t first = piece * hn::MaxLanes(decltype(d){});
+  constexpr std::size_t kWidth = hn::MaxLanes(decltype(d){});
+  HWY_ALIGN std::array<double, 4> four = {sums.abs_error, sums.squared_error, sums.squared_source,
+                                          sums.product};
+  const auto is_error = hn::FirstN(d, 1);
+  for (std::size_t first = 0; first < four.size(); first += kWidth) {
+    auto added = hn::Load(d, four.data() + first);
+    for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
       auto total = hn::Zero(d);
-      for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
+      for (std::size_t part = g * row.parts_per_group; part < (g + 1) * row.parts_per_group;
+           ++part) {
         total = hn::Add(total,
                         hn::PromoteTo(d, hn::LoadU(ints, row.sums.products[part].data() + first)));
       }
-      const auto squares = hn::Set(d, square);
-      const auto factor =
-          first == 0 ? hn::IfThenElse(hn::FirstN(d, 1), hn::Set(d, unit), squares) : squares;
-      hn::StoreU(hn::Add(hn::LoadU(d, four + first), hn::Mul(total, factor)), d, four + first);
+      const auto unit = hn::Set(d, static_cast<double>(row.about.unit[g * row.parts_per_group]));
+      const auto square = hn::Mul(unit, unit);
+      const auto factor = first == 0 ? hn::IfThenElse(is_error, unit, square) : square;
+      added = hn::MulAdd(total, factor, added);  // the product is exact
     }
-    sums.squared_build += static_cast<double>(build) * square;
-    sums.groups_identical += any_error ? 0 : 1;
-    sums.dead_groups += build == 0 ? 1 : 0;
-    sums.source_dead_groups += any_source ? 0 : 1;
-    sums.dead_in_both += build == 0 && !any_source ? 1 : 0;
+    hn::Store(added, d, four.data() + first);
   }
   sums.abs_error = four[0];
   sums.squared_error = four[1];
@@ -459,16 +504,31 @@ void add_group_sums(const Row& row, RowRange groups, ErrorSums& sums) {
   sums.product = four[3];
 }
 
-// Looks closer at the groups in which something was worse than what was worst before the row.
+void add_squared_build(const Row& row, RowRange groups, ErrorSums& sums) {
+  double added = sums.squared_build;  // kept in a register
+  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    const auto unit = static_cast<double>(row.about.unit[g * row.parts_per_group]);
+    std::int64_t total = 0;
+    for (std::size_t part = g * row.parts_per_group; part < (g + 1) * row.parts_per_group; ++part) {
+      total += row.sums.build[part];
+    }
+    added += static_cast<double>(total) * (unit * unit);
+  }
+  sums.squared_build = added;
+}
+
+// Looks closer at the groups in which something is worse than what has been worst.
 void note_worst(const Row& row, RowRange groups, ErrorSums& sums) {
   ErrorSums again{.worst = sums.worst};
   for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
     const std::size_t first = g * row.parts_per_group;
-    bool worse = false;
+    const auto unit = static_cast<double>(row.about.unit[first]);
+    double most = -1.0;
     for (std::size_t part = first; part < first + row.parts_per_group; ++part) {
-      worse = worse || row.counts[part / kBlocks].worse;
+      if (row.counts[part / kBlocks].worse) most = std::max(most, row.sums.largest[part] * unit);
     }
-    if (worse) add_int4_groups(row.build, row.source, row.number, {.first = g, .count = 1}, again);
+    if (most <= again.worst.error) continue;
+    add_int4_groups(row.build, row.source, row.number, {.first = g, .count = 1}, again);
   }
   sums.worst = again.worst;
 }
@@ -496,14 +556,20 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
       sum_counts(std::span(row.counts).subspan(first / kBlocks, count / kBlocks));
   if (!counts.fits) return false;
   add_group_sums(row, groups, sums);
+  add_squared_build(row, groups, sums);
+  if (row.parts_per_group > 1 || !count_identical(row, groups, sums)) {
+    count_zeros(row, groups, sums);
+  }
   sums.weights += groups.count * row.build.group_size;
   sums.groups += groups.count;
   sums.values_identical += counts.identical;
   sums.moved += counts.moved;
   sums.saturated_low += counts.low;
   sums.saturated_high += counts.high;
-  for (std::size_t part = first; part < first + count; part += row.parts_per_group) {
-    sums.zero_points_used += row.zeros[part] != 0 ? 1 : 0;
+  if (!row.build.zeros.empty()) {
+    for (std::size_t part = first; part < first + count; part += row.parts_per_group) {
+      sums.zero_points_used += row.zeros[part] != 0 ? 1 : 0;
+    }
   }
   if (counts.worse) note_worst(row, groups, sums);
   return true;
