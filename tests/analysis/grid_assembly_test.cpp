@@ -16,7 +16,6 @@ using test::Fails;
 using test::IsOk;
 using test::SmallCheck;
 using test::SmallModel;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
