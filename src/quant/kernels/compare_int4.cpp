@@ -474,47 +474,45 @@ bool count_identical(const Row& row, RowRange groups, ErrorSums& sums) {
   return dead == 0;
 }
 
-// Adds groups to the sums of their row as if their lanes had been added up.
+// Adds groups to the sums of their row as if their lanes had been added up. Each sum waits for what
+// was added before, so all five are taken at once. kParts: of a group, when known before; else 0.
+template <std::size_t kParts>
 void add_group_sums(const Row& row, RowRange groups, ErrorSums& sums) {
   const hn::CappedTag<double, 4> d;
   const hn::Rebind<std::int32_t, decltype(d)> ints;
   constexpr std::size_t kWidth = hn::MaxLanes(decltype(d){});
+  const std::size_t parts = kParts != 0 ? kParts : row.parts_per_group;
   HWY_ALIGN std::array<double, 4> four = {sums.abs_error, sums.squared_error, sums.squared_source,
                                           sums.product};
   const auto is_error = hn::FirstN(d, 1);
-  for (std::size_t first = 0; first < four.size(); first += kWidth) {
-    auto added = hn::Load(d, four.data() + first);
-    for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
-      auto total = hn::Zero(d);
-      for (std::size_t part = g * row.parts_per_group; part < (g + 1) * row.parts_per_group;
-           ++part) {
-        total = hn::Add(total,
-                        hn::PromoteTo(d, hn::LoadU(ints, row.sums.products[part].data() + first)));
-      }
-      const auto unit = hn::Set(d, static_cast<double>(row.about.unit[g * row.parts_per_group]));
-      const auto square = hn::Mul(unit, unit);
-      const auto factor = first == 0 ? hn::IfThenElse(is_error, unit, square) : square;
-      added = hn::MulAdd(total, factor, added);  // the product is exact
+  auto added = hn::Load(d, four.data());
+  auto added_after = hn::Load(d, four.data() + 4 - kWidth);  // where a vector has two lanes
+  double squared_build = sums.squared_build;
+  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    const auto unit = static_cast<double>(row.about.unit[g * parts]);
+    const double square = unit * unit;
+    auto total = hn::Zero(d);
+    auto total_after = hn::Zero(d);
+    std::int64_t build = 0;
+    for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
+      const std::int32_t* products = row.sums.products[part].data();
+      total = hn::Add(total, hn::PromoteTo(d, hn::LoadU(ints, products)));
+      total_after = hn::Add(total_after, hn::PromoteTo(d, hn::LoadU(ints, products + 4 - kWidth)));
+      build += row.sums.build[part];
     }
-    hn::Store(added, d, four.data() + first);
+    // Products with powers of two are exact.
+    const auto squares = hn::Set(d, square);
+    added = hn::MulAdd(total, hn::IfThenElse(is_error, hn::Set(d, unit), squares), added);
+    added_after = hn::MulAdd(total_after, squares, added_after);
+    squared_build += static_cast<double>(build) * square;
   }
+  if constexpr (kWidth < 4) hn::Store(added_after, d, four.data() + 4 - kWidth);
+  hn::Store(added, d, four.data());
   sums.abs_error = four[0];
   sums.squared_error = four[1];
   sums.squared_source = four[2];
   sums.product = four[3];
-}
-
-void add_squared_build(const Row& row, RowRange groups, ErrorSums& sums) {
-  double added = sums.squared_build;  // kept in a register
-  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
-    const auto unit = static_cast<double>(row.about.unit[g * row.parts_per_group]);
-    std::int64_t total = 0;
-    for (std::size_t part = g * row.parts_per_group; part < (g + 1) * row.parts_per_group; ++part) {
-      total += row.sums.build[part];
-    }
-    added += static_cast<double>(total) * (unit * unit);
-  }
-  sums.squared_build = added;
+  sums.squared_build = squared_build;
 }
 
 // Looks closer at the groups in which something is worse than what has been worst.
@@ -555,9 +553,11 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
   const BlockCounts counts =
       sum_counts(std::span(row.counts).subspan(first / kBlocks, count / kBlocks));
   if (!counts.fits) return false;
-  add_group_sums(row, groups, sums);
-  add_squared_build(row, groups, sums);
-  if (row.parts_per_group > 1 || !count_identical(row, groups, sums)) {
+  if (row.parts_per_group == 1) {
+    add_group_sums<1>(row, groups, sums);
+    if (!count_identical(row, groups, sums)) count_zeros(row, groups, sums);
+  } else {
+    add_group_sums<0>(row, groups, sums);
     count_zeros(row, groups, sums);
   }
   sums.weights += groups.count * row.build.group_size;
