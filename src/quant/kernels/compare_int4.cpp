@@ -257,7 +257,6 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
   Window window{.least = hn::Set(words, 0xffff), .most = hn::Zero(words)};
   auto largest = hn::Zero(shorts);
   auto errors = hn::Zero(shorts);
-  hn::VFromD<Shorts> error_of[4];
   VectorSums sums{.squared_error = zero_sum(), .squared_source = zero_sum(), .product = zero_sum()};
   for (std::size_t i = 0; i < 4; ++i) {
     const auto stored =
@@ -265,7 +264,7 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
     widen(stored, window);
     const auto weights = source_units(stored, per_unit);
     const auto error = hn::Abs(hn::Sub(build.values[i], weights));
-    error_of[i] = error;
+    counts.moved += static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Gt(error, half_step)));
     errors = hn::Add(errors, error);
     add_products(error, error, sums.squared_error);
     add_products(weights, weights, sums.squared_source);
@@ -273,11 +272,6 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
     counts.identical +=
         static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Eq(error, hn::Zero(shorts))));
     largest = hn::Max(largest, error);
-  }
-  if (!hn::AllFalse(shorts, hn::Gt(largest, half_step))) {
-    for (const auto& error : error_of) {
-      counts.moved += static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Gt(error, half_step)));
-    }
   }
   store_sums(sums, errors, part, out);
   const auto base = spread(&parts.base[part]);

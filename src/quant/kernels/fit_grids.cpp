@@ -177,14 +177,14 @@ HWY_INLINE hn::VFromD<Floats> usable_largest(const Search& search) {
                         hn::Set(Floats(), 1.0F));
 }
 
-// Magnitudes, the largest one in the place of zeros, which any step explains, and of all that are
-// larger.
-HWY_INLINE hn::VFromD<Floats> load_usable(const Batch& batch, std::size_t i,
-                                          hn::VFromD<Floats> largest) {
-  const Floats d;
-  const auto stored = hn::Load(d, batch.values + i * kLanes);
-  const auto usable = hn::And(hn::Gt(stored, hn::Zero(d)), hn::Le(stored, largest));
-  return hn::IfThenElse(usable, stored, largest);
+// The bits of magnitudes less 1: of the largest one in the place of zeros, which any step explains,
+// and of all that are larger.
+HWY_INLINE hn::VFromD<Bits> load_usable(const Batch& batch, std::size_t i,
+                                        hn::VFromD<Floats> largest) {
+  const Bits d;
+  const auto one = hn::Set(d, 1);
+  const auto stored = hn::BitCast(d, hn::Load(Floats(), batch.values + i * kLanes));
+  return hn::Min(hn::Sub(stored, one), hn::Sub(hn::BitCast(d, largest), one));
 }
 
 // Levels 5 to 8 as far as the distances of a few weights from levels tell. The distance from level
@@ -198,7 +198,7 @@ HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
   hn::VFromD<Floats> distances[kTopLevel - kLeast + 1];
   for (auto& sum : distances) sum = hn::Zero(d);
   for (std::size_t i = 0; i < std::min(kProbed, batch.group_size); ++i) {
-    const auto ratio = hn::Mul(load_usable(batch, i, largest), per_level);
+    const auto ratio = hn::Mul(hn::BitCast(d, load_usable(batch, i, largest)), per_level);
     squares = hn::MulAdd(ratio, ratio, squares);
     for (int level = kLeast; level <= kTopLevel; ++level) {
       const auto position = hn::Mul(ratio, hn::Set(d, static_cast<float>(level)));
@@ -235,22 +235,22 @@ HWY_INLINE void intersect(const Batch& batch, Search& search) {
   const Ints ints;
   const auto one = hn::Set(bits, 1);
   // Half a unit of the eighth bit is bit 15 of a float, across powers of two as well.
-  const auto half = hn::Set(bits, 0x8000);
+  const auto to_low = hn::Set(bits, 1U - 0x8000U);
+  const auto to_high = hn::Set(bits, 1U + 0x8000U);
   const auto largest = usable_largest(search);
   const auto per_step = hn::Div(hn::ConvertTo(d, hn::Load(ints, search.top.data())), largest);
   auto lowest = hn::Zero(ints);
   auto highest = hn::Set(ints, kInfinite);
   auto levels = hn::Zero(bits);
   for (std::size_t i = 0; i < batch.group_size; ++i) {
-    const auto value = load_usable(batch, i, largest);
-    const auto code = hn::BitCast(bits, value);
-    const auto level = hn::NearestInt(hn::Mul(value, per_step));
+    const auto code = load_usable(batch, i, largest);
+    const auto level = hn::NearestInt(hn::Mul(hn::BitCast(d, code), per_step));
     const auto factor = per_level(level);
-    const auto low = hn::Mul(hn::BitCast(d, hn::Sub(code, half)), factor);
-    const auto high = hn::Mul(hn::BitCast(d, hn::Add(code, half)), factor);
-    const auto parity = hn::ShiftRight<16>(code);
-    const auto out = hn::And(parity, one);
-    const auto in = hn::AndNot(parity, one);
+    const auto low = hn::Mul(hn::BitCast(d, hn::Add(code, to_low)), factor);
+    const auto high = hn::Mul(hn::BitCast(d, hn::Add(code, to_high)), factor);
+    const auto is_even = hn::ShiftRight<16>(code);  // having 1 less turns the last bit over
+    const auto out = hn::AndNot(is_even, one);
+    const auto in = hn::And(is_even, one);
     lowest = hn::Max(lowest, hn::BitCast(ints, hn::Or(hn::BitCast(bits, low), out)));
     highest = hn::Min(highest, hn::BitCast(ints, hn::Or(hn::BitCast(bits, high), in)));
     levels = hn::Or(levels, hn::Shl(one, hn::BitCast(bits, level)));
