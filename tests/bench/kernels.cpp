@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <vector>
 
@@ -68,17 +69,34 @@ std::uint64_t read_all(std::span<const std::byte> bytes) {
   return all;
 }
 
-// Of one thread, so that what else the machine does counts as little as it can.
-double median_seconds(int runs, const std::function<void()>& body) {
-  std::vector<double> seconds;
+// Medians of several runs on one thread.
+struct Seconds {
+  double wall = 0.0;
+  double cpu = 0.0;  // of the thread: without what else the machine does meanwhile
+};
+
+double thread_seconds() {
+  std::timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+Seconds median_seconds(int runs, const std::function<void()>& body) {
+  std::vector<double> wall;
+  std::vector<double> cpu;
   for (int run = 0; run < runs; ++run) {
     const auto start = std::chrono::steady_clock::now();
+    const double cpu_start = thread_seconds();
     body();
-    seconds.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    cpu.push_back(thread_seconds() - cpu_start);
+    wall.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  std::ranges::sort(seconds);
-  return seconds[seconds.size() / 2];
+  return {.wall = median(wall), .cpu = median(cpu)};
 }
 
 double gigabytes_per_second(std::uint64_t bytes, double seconds) {
@@ -88,40 +106,64 @@ double gigabytes_per_second(std::uint64_t bytes, double seconds) {
 void bench_fused(const std::string& name, test::Build kind, int runs) {
   const Workload work = make_workload(kind);
   volatile std::uint64_t sink = 0;
-  const double reading = median_seconds(runs, [&] {
+  const Seconds reading = median_seconds(runs, [&] {
     sink = sink ^ read_all(work.source) ^ read_all(work.build.own) ^
            read_all(std::as_bytes(std::span(work.build.scales)));
   });
   quant::ErrorSums sums;
-  const double comparing = median_seconds(
+  const Seconds comparing = median_seconds(
       runs, [&] { sums = quant::compare_int4_bf16(work.build, work.source_rows()); });
-  print_ratio(
-      fmt::format("fused int4 kernel, one thread, {}", name),
-      fmt::format("{:.1f} GB/s, reading {:.1f} GB/s", gigabytes_per_second(work.bytes(), comparing),
-                  gigabytes_per_second(work.bytes(), reading)),
-      reading / comparing, kBandwidthGoal,
-      fmt::format(
-          "{:.0f} % of groups identical",
-          100.0 * static_cast<double>(sums.groups_identical) / static_cast<double>(sums.groups)));
+  print_ratio(fmt::format("fused int4 kernel, one thread, {}", name),
+              fmt::format("{:.1f} GB/s, reading {:.1f} GB/s",
+                          gigabytes_per_second(work.bytes(), comparing.wall),
+                          gigabytes_per_second(work.bytes(), reading.wall)),
+              reading.wall / comparing.wall, kBandwidthGoal,
+              fmt::format("{:.2f} by CPU time of the thread; {:.0f} % of groups identical",
+                          reading.cpu / comparing.cpu,
+                          100.0 * static_cast<double>(sums.groups_identical) /
+                              static_cast<double>(sums.groups)));
 }
 
+std::string group_rate(std::uint64_t groups, const Seconds& seconds) {
+  return fmt::format("{:.1f} M groups/s", static_cast<double>(groups) / seconds.wall / 1e6);
+}
+
+std::string cpu_per_group(std::uint64_t groups, const Seconds& seconds) {
+  return fmt::format("{:.1f} ns of CPU time per group",
+                     seconds.cpu / static_cast<double>(groups) * 1e9);
+}
+
+// In tiles of kRows, as a comparison takes them: their fits stay in the caches.
 void bench_grid(int runs) {
   const Workload work = make_workload(test::Build::kRequantized);
-  std::vector<quant::GridFit> fits(work.groups_of_32());
-  const auto rate = [&](double seconds) {
-    return fmt::format("{:.1f} M groups/s", static_cast<double>(fits.size()) / seconds / 1e6);
-  };
-  const double fitting = median_seconds(runs, [&] { quant::fit_grids(work.source, 32, {}, fits); });
-  print_ratio("fit of the grid, groups of 32, one thread", rate(fitting), 0.0, 0.0);
-  quant::LevelMoves moves;
-  const double counting = median_seconds(runs, [&] {
-    moves =
-        quant::count_level_moves(work.build, work.source_rows(), {.group_size = 32, .fits = fits});
+  const std::uint64_t groups = work.groups_of_32();
+  quant::Int4Rows build = work.build;
+  build.rows = kRows;
+  const quant::SourceRows source = work.source_rows();
+  const std::size_t source_bytes = source.bytes.size() / kCopies;
+  const std::size_t code_bytes = work.build.codes.size() / kCopies;
+  std::vector<quant::GridFit> fits(groups / kCopies);
+  const Seconds fitting = median_seconds(runs, [&] {
+    for (std::uint64_t i = 0; i < kCopies; ++i) {
+      quant::fit_grids(source.bytes.subspan(i * source_bytes, source_bytes), 32, {}, fits);
+    }
   });
-  print_ratio(
-      "level moves, groups of 32, one thread", rate(counting), 0.0, 0.0,
-      fmt::format("{:.1f} % moved", 100.0 * (1.0 - static_cast<double>(moves.of(0)) /
-                                                       static_cast<double>(moves.weights()))));
+  print_ratio("fit of the grid, groups of 32, one thread", group_rate(groups, fitting), 0.0, 0.0,
+              cpu_per_group(groups, fitting));
+  quant::LevelMoves moves;
+  const Seconds counting = median_seconds(runs, [&] {
+    for (std::uint64_t i = 0; i < kCopies; ++i) {
+      build.codes = work.build.codes.subspan(i * code_bytes, code_bytes);
+      moves.add(quant::count_level_moves(
+          build,
+          {.dtype = source.dtype, .bytes = source.bytes.subspan(i * source_bytes, source_bytes)},
+          {.group_size = 32, .fits = fits}));
+    }
+  });
+  print_ratio("level moves, groups of 32, one thread", group_rate(groups, counting), 0.0, 0.0,
+              fmt::format("{}, {:.1f} % moved", cpu_per_group(groups, counting),
+                          100.0 * (1.0 - static_cast<double>(moves.of(0)) /
+                                             static_cast<double>(moves.weights()))));
 }
 
 }  // namespace
