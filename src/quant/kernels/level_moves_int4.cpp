@@ -180,11 +180,12 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
   const auto codes = build.codes.subspan(row * build.row_bytes);
   const auto weights = source.bytes.subspan(row * columns * 2);
   const auto fits = grid.fits.subspan(row * (columns / grid.group_size));
+  std::uint64_t group = 0;
+  std::uint64_t source_group = 0;
   for (std::uint64_t first = 0; first < columns;) {
-    const std::uint64_t group = first / build.group_size;
-    const std::uint64_t source_group = first / grid.group_size;
-    const std::uint64_t end =
-        std::min((group + 1) * build.group_size, (source_group + 1) * grid.group_size);
+    const std::uint64_t group_end = (group + 1) * build.group_size;
+    const std::uint64_t source_end = (source_group + 1) * grid.group_size;
+    const std::uint64_t end = std::min(group_end, source_end);
     const GridFit& fit = fits[source_group];
     if (fit.verdict == GridClass::kOnGrid) {
       const std::uint64_t index = row * build.groups + group;
@@ -197,6 +198,8 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
                     moves);
     }
     first = end;
+    if (end == group_end) ++group;
+    if (end == source_end) ++source_group;
   }
 }
 
