@@ -25,6 +25,7 @@
 
 #include "gridscope/quant/codec.hpp"
 #include "quant/kernels/blocks-inl.hpp"
+#include "quant/kernels/rounding-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
@@ -244,7 +245,7 @@ HWY_INLINE void intersect(const Batch& batch, Search& search) {
   auto levels = hn::Zero(bits);
   for (std::size_t i = 0; i < batch.group_size; ++i) {
     const auto code = load_usable(batch, i, largest);
-    const auto level = hn::NearestInt(hn::Mul(hn::BitCast(d, code), per_step));
+    const auto level = nearest_small(d, hn::BitCast(d, code), per_step);
     const auto factor = per_level(level);
     const auto low = hn::Mul(hn::BitCast(d, hn::Add(code, to_low)), factor);
     const auto high = hn::Mul(hn::BitCast(d, hn::Add(code, to_high)), factor);

@@ -17,6 +17,7 @@
 #include "gridscope/core/endian.hpp"
 #include "gridscope/quant/codec.hpp"
 #include "quant/int4_groups.hpp"
+#include "quant/kernels/rounding-inl.hpp"
 #include "quant/nearest_level.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -86,7 +87,8 @@ HWY_INLINE bool find_levels(const Segment& segment, float per_step, Table& table
     const auto rest = hn::Abs(hn::Sub(position, hn::Round(position)));
     const auto is_near = hn::Lt(hn::Abs(position), hn::Set(d, NearestLevel::kFar - 1.0F));
     is_clear = hn::And(is_clear, hn::And(is_near, hn::Lt(rest, clear)));
-    hn::StoreU(hn::DemoteTo(bytes, hn::NearestInt(position)), bytes, table.data() + code);
+    hn::StoreU(hn::DemoteTo(bytes, nearest_small(d, position, hn::Set(d, 1.0F))), bytes,
+               table.data() + code);
   }
   return hn::AllTrue(d, is_clear);
 }
@@ -116,7 +118,7 @@ HWY_INLINE hn::VFromD<Ints> find_moves(const std::uint8_t* weights, const std::i
   const hn::Repartition<std::uint8_t, decltype(words)> bytes;
   const auto stored = hn::BitCast(words, hn::LoadU(bytes, weights));
   const auto value = hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(bits, stored)));
-  const auto from = hn::NearestInt(hn::Mul(value, hn::Set(Floats(), per_step)));
+  const auto from = nearest_small(Floats(), value, hn::Set(Floats(), per_step));
   return hn::Sub(hn::PromoteTo(Ints(), hn::LoadU(shorts, levels)), from);
 }
 
