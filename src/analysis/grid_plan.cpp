@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <queue>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -282,14 +284,17 @@ std::vector<std::uint32_t> items_of(const GridPlan& plan, Shard shard) {
   std::ranges::sort(by_size, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
-  std::vector<std::uint64_t> loads(shard.count, 0);
+  // The lightest shard on top, of several the first. More of them than items would stay empty.
+  using Load = std::pair<std::uint64_t, std::uint64_t>;  // bytes, shard
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+  const auto most = std::min<std::uint64_t>(shard.count, by_size.size());
+  for (std::uint64_t index = 1; index <= most; ++index) loads.emplace(0, index);
   std::vector<std::uint32_t> items;
   for (const auto& [bytes, item] : by_size) {
-    const auto lightest = std::ranges::min_element(loads);
-    *lightest += bytes;
-    if (lightest - loads.begin() + 1 == static_cast<std::ptrdiff_t>(shard.index)) {
-      items.push_back(item);
-    }
+    const auto [load, index] = loads.top();
+    loads.pop();
+    loads.emplace(load + bytes, index);
+    if (index == shard.index) items.push_back(item);
   }
   std::ranges::sort(items);
   return items;
