@@ -7,7 +7,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/compare_int4.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -20,6 +19,7 @@
 #include "quant/int4_groups.hpp"
 #include "quant/kernels/blocks-inl.hpp"
 #include "quant/kernels/int4_units.hpp"
+#include "quant/kernels/prefetch.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
@@ -567,12 +567,6 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
   }
   if (counts.worse) note_worst(row, groups, sums);
   return true;
-}
-
-// Between rows nothing is read, and so hardware does not read ahead.
-HWY_INLINE void prefetch(const std::uint8_t* from, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  for (std::size_t i = 0; i < bytes; i += kLine) hwy::Prefetch(from + i);
 }
 
 bool all_fit(const Row& row, std::size_t part) {

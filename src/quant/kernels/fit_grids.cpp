@@ -25,6 +25,7 @@
 
 #include "gridscope/quant/codec.hpp"
 #include "quant/kernels/blocks-inl.hpp"
+#include "quant/kernels/prefetch.hpp"
 #include "quant/kernels/rounding-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -72,6 +73,7 @@ using Ints = hn::RebindToSigned<Floats>;
 using Shorts = hn::Repartition<std::int16_t, Floats>;
 
 constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
+constexpr std::size_t kAhead = 2;     // batches that are fetched in advance
 constexpr std::size_t kTogether = 8;  // numbers of a group that are loaded at once
 constexpr int kTopLevel = 8;
 constexpr double kCommonMultiple = 840.0;
@@ -332,6 +334,8 @@ bool classify(std::int32_t largest, GridFit& fit) {
 }
 
 void fit_batch(const Batch& batch, PlainFit& plain, std::span<GridFit> fits) {
+  const std::size_t bytes = 2 * batch.group_size * kLanes;
+  prefetch(batch.words + kAhead * bytes, bytes);
   Search search;
   load_values(batch, search);
   find_candidates(batch, search);
