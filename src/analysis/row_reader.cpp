@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "gridscope/core/text.hpp"
 #include "gridscope/io/byte_source.hpp"
@@ -92,9 +95,10 @@ std::uint64_t RowReader::tile_bytes(quant::RowRange pair_rows) const {
 Result<LoadedTile> RowReader::load(quant::RowRange pair_rows) const {
   LoadedTile loaded{.tile = {.rows = covering(pair_rows), .bytes = {}}, .buffer = {}};
   const quant::TileNeeds needs = decoder_->needs(loaded.tile.rows);
-  loaded.buffer.resize(tile_bytes(pair_rows));
+  const std::uint64_t size = tile_bytes(pair_rows);
+  loaded.buffer = std::make_unique_for_overwrite<std::byte[]>(size);
   std::map<std::uint32_t, std::vector<io::ReadRequest>> by_file;
-  std::span<std::byte> rest = loaded.buffer;
+  std::span<std::byte> rest(loaded.buffer.get(), size);
   for (std::size_t i = 0; i < needs.size(); ++i) {
     if (!needs.at(i)) continue;
     const quant::Strips& strips = *needs.at(i);

@@ -23,6 +23,10 @@ TEST(NearestLevel, RoundsAndTellsTies) {
   expect(-2.5, -3, true);
   expect(-2.51, -3, false);
   expect(-0.4, 0, false);
+  // As near as divisions by a rounded step come to halfway.
+  expect(std::nextafter(7.5, 8.0), 7, true);
+  expect(std::nextafter(7.5, 7.0), 7, true);
+  expect(7.5 + 1e-12, 8, false);
   expect(100.0, NearestLevel::kFar, false);
   expect(-std::numeric_limits<double>::infinity(), NearestLevel::kFar, false);
   expect(std::nan(""), NearestLevel::kFar, false);

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "gridscope/core/result.hpp"
 #include "gridscope/model/checkpoint.hpp"
@@ -16,10 +15,10 @@
 
 namespace gridscope::analysis {
 
-// Bytes of a tile, kept by their owner.
+// Bytes of a tile, kept by their owner. They are not cleared before they are read.
 struct LoadedTile {
   quant::Tile tile;
-  std::vector<std::byte> buffer;
+  std::unique_ptr<std::byte[]> buffer;
 };
 
 class RowReader {
