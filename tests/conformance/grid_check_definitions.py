@@ -11,6 +11,8 @@ import numpy as np
 
 GROUP = 32
 BLOCK_ROWS = 256  # of a matrix at once, for the sake of memory
+# The middle of an interval is rounded. Numbers of so few bits are halfway, or farther off than this.
+HALFWAY = 1e-12
 
 
 def bf16_bits(values):
@@ -122,7 +124,7 @@ def count_moves(build, lattice, totals):
     on = lattice.kinds == "on_grid"
     steps = lattice.steps[on][..., None]
     off = (build.exact()[on].astype(np.float64) - lattice.levels[on] * steps) / steps
-    moves = np.sign(off) * np.ceil(np.abs(off) - 0.5)  # halfway: the smaller move
+    moves = np.sign(off) * np.ceil(np.abs(off) - 0.5 - HALFWAY)  # halfway: the smaller move
     for move, count in zip(*np.unique(moves.astype(int), return_counts=True)):
         if move != 0:
             totals["level_moves"][str(move)] += int(count)

@@ -246,7 +246,7 @@ class GridCheck(unittest.TestCase):
                            f"{moved:,} ({share(moved, weights)})",
                            f"{figures['max_abs_error']:.3g}", f"{figures['mean_abs_error']:.3g}"):
                 self.assertIn(figure, line)
-        for words in ("BF16 scales, groups of 32", "F16 scales, groups of 32", MODULE):
+        for words in ("int4 g32 (I32 packed, BF16 scales)", "F16 scales)", MODULE):
             self.assertIn(words, text)
 
     def test_report_does_not_depend_on_jobs(self):
