@@ -18,6 +18,7 @@
 
 #include "quant/int4_groups.hpp"
 #include "quant/kernels/blocks-inl.hpp"
+#include "quant/kernels/int4_parts-inl.hpp"
 #include "quant/kernels/int4_units.hpp"
 #include "quant/kernels/prefetch.hpp"
 
@@ -47,37 +48,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Bytes = hn::ScalableTag<std::uint8_t>;
 using Words = hn::ScalableTag<std::uint16_t>;
 using Shorts = hn::ScalableTag<std::int16_t>;
-using Ints = hn::ScalableTag<std::int32_t>;
-using Floats = hn::ScalableTag<float>;
-using FloatBits = hn::ScalableTag<std::uint32_t>;
 
 // Parts of 32 weights that one vector holds.
 constexpr std::size_t kBlocks = hn::MaxLanes(Bytes{}) / 16;
 constexpr std::size_t kAhead = 2048;  // bytes of the source that are fetched in advance
 constexpr std::size_t kSpread = 4;    // numbers that spread() reads at once
 constexpr std::size_t kPartBytes = kPartWeights * 2;  // of the source
-
-// What is known of each part of a row before its weights are looked at. Of the 32-bit numbers both
-// halves hold the same.
-struct Parts {
-  std::vector<std::uint32_t> base;       // twice the least BF16 magnitude within the window
-  std::vector<std::uint32_t> per_unit;   // 1 / unit, as a float
-  std::vector<std::uint32_t> half_step;  // |scale| / 2, in units, rounded down
-  std::vector<std::uint32_t> worst;      // the worst error so far, likewise; -1: none
-  std::vector<std::uint32_t> table;      // where its UnitTable starts
-  std::vector<float> unit;
-  std::vector<std::uint32_t> fits;  // 1: its scale does
-  const std::uint8_t* tables = nullptr;
-
-  explicit Parts(std::size_t count)
-      : base(count),
-        per_unit(count),
-        half_step(count),
-        worst(count),
-        table(count),
-        unit(count),
-        fits(count) {}
-};
 
 // Sums over the weights of parts, in units.
 struct PartSums {
@@ -303,87 +279,6 @@ struct Row {
   std::uint64_t number = 0;
 };
 
-// In units; only for groups that fit.
-void make_table(float scale, int zero, float unit, UnitTable& table) {
-  const hn::CappedTag<float, 16> d;
-  const hn::RebindToUnsigned<decltype(d)> bits;
-  const hn::RebindToSigned<decltype(d)> ints;
-  const hn::Rebind<std::uint8_t, decltype(d)> bytes;
-  const auto per_unit = hn::Set(d, 1.0F / unit);
-  for (std::size_t code = 0; code < 16; code += hn::Lanes(d)) {
-    const auto level = hn::Iota(d, static_cast<float>(static_cast<int>(code) + kInt4Lowest - zero));
-    const auto product = hn::BitCast(bits, hn::Mul(level, hn::Set(d, scale)));
-    // To BF16, to nearest even.
-    const auto last = hn::And(hn::ShiftRight<16>(product), hn::Set(bits, 1));
-    const auto rounded =
-        hn::And(hn::Add(product, hn::Add(last, hn::Set(bits, 0x7fff))), hn::Set(bits, 0xffff0000U));
-    const auto units = hn::NearestInt(hn::Mul(hn::BitCast(d, rounded), per_unit));
-    const auto byte = hn::Set(ints, 0xff);
-    hn::StoreU(hn::DemoteTo(bytes, hn::And(units, byte)), bytes, table.data() + code);
-    hn::StoreU(hn::DemoteTo(bytes, hn::And(hn::ShiftRight<8>(units), byte)), bytes,
-               table.data() + 16 + code);
-  }
-}
-
-// Each 16-bit number in both halves.
-HWY_INLINE hn::VFromD<FloatBits> twice(hn::VFromD<FloatBits> numbers) {
-  return hn::Or(numbers, hn::ShiftLeft<16>(numbers));
-}
-
-struct RowTraits {
-  bool all_fit = false;
-  bool needs_tables = false;  // a scale is no BF16 number, or a zero point is used
-};
-
-// Describes the parts from row.scales and row.zeros, which have room for whole vectors.
-RowTraits describe_parts(const Row& row, float worst_error, Parts& parts) {
-  const Floats d;
-  const FloatBits bits_d;
-  const Ints ints;
-  const hn::Rebind<std::int8_t, Ints> bytes;
-  auto unfit = hn::Zero(bits_d);
-  auto odd = hn::Zero(bits_d);
-  for (std::size_t i = 0; i < row.scales.size(); i += hn::Lanes(d)) {
-    const auto bits = hn::BitCast(bits_d, hn::LoadU(d, &row.scales[i]));
-    const auto zero = hn::BitCast(bits_d, hn::PromoteTo(ints, hn::LoadU(bytes, &row.zeros[i])));
-    const auto is_symmetric = hn::Eq(zero, hn::Zero(bits_d));
-    const auto unit_bits =
-        hn::IfThenElse(is_symmetric, hn::Set(bits_d, kUnitBits), hn::Set(bits_d, kUnitBits - 1));
-    const auto exponent = hn::And(hn::ShiftRight<23>(bits), hn::Set(bits_d, 0xff));
-    const auto in_range = hn::And(hn::Gt(exponent, hn::Set(bits_d, kLeastExponent - 1)),
-                                  hn::Lt(exponent, hn::Set(bits_d, kMostExponent + 1)));
-    // With four bits to spare the product with any level is exact in float.
-    const auto is_short = hn::Eq(hn::And(bits, hn::Set(bits_d, 0xf)), hn::Zero(bits_d));
-    const auto fits = hn::IfThenElseZero(hn::And(in_range, is_short), hn::Set(bits_d, 1));
-    unfit = hn::Or(unfit, hn::Xor(fits, hn::Set(bits_d, 1)));
-    odd = hn::Or(odd, hn::Or(zero, hn::And(bits, hn::Set(bits_d, 0xffff))));
-    const auto window = hn::Sub(hn::Add(exponent, hn::Set(bits_d, 7)), unit_bits);
-    const auto significand =
-        hn::Or(hn::And(bits, hn::Set(bits_d, 0x7fffff)), hn::Set(bits_d, 0x800000));
-    const auto half = hn::ShiftRight<24 - kUnitBits>(significand);
-    const auto unit = hn::ShiftLeft<23>(
-        hn::IfThenElse(in_range, hn::Sub(exponent, unit_bits), hn::Set(bits_d, 127)));
-    const auto per_unit = hn::Sub(hn::Set(bits_d, 254U << 23U), unit);
-    const auto worst = hn::Mul(hn::Set(d, worst_error), hn::BitCast(d, per_unit));
-    const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(worst, hn::Set(d, 32767.0F)));
-    const auto kept_bits = hn::BitCast(bits_d, hn::ConvertTo(ints, kept));
-    const auto table = hn::Or(hn::And(hn::ShiftRight<24>(bits), hn::Set(bits_d, 0x80)),
-                              hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_d, 0x7f)));
-    hn::StoreU(fits, bits_d, &parts.fits[i]);
-    hn::StoreU(twice(hn::And(hn::ShiftLeft<8>(window), hn::Set(bits_d, 0xffff))), bits_d,
-               &parts.base[i]);
-    hn::StoreU(twice(hn::IfThenElse(is_symmetric, half, hn::ShiftRight<1>(half))), bits_d,
-               &parts.half_step[i]);
-    hn::StoreU(hn::BitCast(d, unit), d, &parts.unit[i]);
-    hn::StoreU(per_unit, bits_d, &parts.per_unit[i]);
-    hn::StoreU(twice(hn::And(kept_bits, hn::Set(bits_d, 0xffff))), bits_d, &parts.worst[i]);
-    hn::StoreU(hn::ShiftLeft<5>(table), bits_d, &parts.table[i]);
-  }
-  static_assert(sizeof(UnitTable) == 1U << 5U);
-  return {.all_fit = hn::AllTrue(bits_d, hn::Eq(unfit, hn::Zero(bits_d))),
-          .needs_tables = !hn::AllTrue(bits_d, hn::Eq(odd, hn::Zero(bits_d)))};
-}
-
 void make_own_tables(Row& row) {
   row.own_tables.resize(row.build.groups);
   row.about.tables = row.own_tables[0].data();
@@ -417,7 +312,9 @@ void spread_groups(const std::vector<T>& groups, const Row& row, std::vector<T>&
 bool prepare(Row& row, double worst_error) {
   spread_groups(row.build.scales, row, row.scales);
   if (!row.build.zeros.empty()) spread_groups(row.build.zeros, row, row.zeros);
-  const RowTraits traits = describe_parts(row, static_cast<float>(worst_error), row.about);
+  const RowTraits traits = describe_parts(
+      {.scales = row.scales, .zeros = row.zeros, .worst_error = static_cast<float>(worst_error)},
+      row.about);
   row.about.tables = kBf16Tables[0].data();
   if (traits.needs_tables) make_own_tables(row);
   return traits.all_fit;
