@@ -75,6 +75,11 @@ using Table = std::array<std::int8_t, 16>;
 
 // The nearest levels by code. False where float cannot tell: near to halfway, or far away.
 HWY_INLINE bool find_levels(const Segment& segment, float per_step, Table& table) {
+  // Steps so alike that at level 8 they are less than half a step apart.
+  if (segment.zero == 0 && std::fabs(segment.scale * per_step - 1.0F) < 0.0624F) {
+    table = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    return true;
+  }
   const Floats d;
   const hn::Rebind<std::int8_t, Floats> bytes;
   // Three roundings to float are off by less than 2^-22 of at most 99.
