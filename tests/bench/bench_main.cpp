@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/grid_check.hpp"
 #include "bench/kernels.hpp"
 #include "bench/measure.hpp"
 #include "bench/workloads.hpp"
@@ -145,12 +146,20 @@ void bench_many_shards(Bench& bench) {
   for (const char* rival : {"huggingface_hub", "hf_mem"}) bench_rival(bench, hub, rival);
 }
 
+// The large pair has 8.3 GB.
+GridCheckCases grid_check_cases(const Bench& bench, Extent extent) {
+  const fs::path directory = bench.directory / "grid-check";
+  if (extent == Extent::kBrief) return {.directory = directory, .runs = bench.runs, .layers = 2};
+  return {.directory = directory, .runs = bench.runs, .layers_of_large = 280};
+}
+
 int run(Extent extent) {
   Bench bench{.runs = extent == Extent::kFull ? 5 : 1, .rivals = extent == Extent::kFull};
   print_machine();
   bench_start(bench);
   bench_many_tensors(bench);
   bench_many_shards(bench);
+  bench.report(bench_grid_check(grid_check_cases(bench, extent)));
   bench_kernels(bench.runs);
   return bench.complete ? 0 : 1;
 }

@@ -26,27 +26,60 @@ std::string verdict(const std::string& goal, bool met) {
   return fmt::format("goal {:<9} {}", goal, met ? "OK" : "MISSED");
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// Empty, after a line on what went wrong, when it fails.
+std::optional<test::ProcessResult> run_once(const Command& command) {
+  test::ProcessResult result = test::run_process(command.words, command.options);
+  if (result.exit_code == 0) return result;
+  fmt::print("{}: exit {}\n{}", fmt::join(command.words, " "), result.exit_code, result.err);
+  return std::nullopt;
+}
+
+Sample summary(const std::vector<test::ProcessResult>& results) {
+  Sample sample;
+  std::vector<double> wall;
+  std::vector<double> cpu;
+  for (const test::ProcessResult& result : results) {
+    wall.push_back(result.wall.count());
+    cpu.push_back(result.cpu.count());
+    sample.peak_rss_bytes = std::max(sample.peak_rss_bytes, result.peak_rss_bytes);
+  }
+  sample.median_seconds = median(wall);
+  sample.fastest_seconds = std::ranges::min(wall);
+  sample.slowest_seconds = std::ranges::max(wall);
+  sample.cpu_seconds = median(cpu);
+  sample.out = results.back().out;
+  return sample;
+}
+
 }  // namespace
 
 std::optional<Sample> measure(int runs, const std::vector<std::string>& command,
                               const test::ProcessOptions& options) {
-  std::vector<double> seconds;
-  Sample sample;
+  std::vector<test::ProcessResult> results;
   for (int run = 0; run < runs; ++run) {
-    const test::ProcessResult result = test::run_process(command, options);
-    if (result.exit_code != 0) {
-      fmt::print("{}: exit {}\n{}", fmt::join(command, " "), result.exit_code, result.err);
-      return std::nullopt;
-    }
-    seconds.push_back(result.wall.count());
-    sample.peak_rss_bytes = std::max(sample.peak_rss_bytes, result.peak_rss_bytes);
-    sample.out = result.out;
+    auto result = run_once({.words = command, .options = options});
+    if (!result) return std::nullopt;
+    results.push_back(*std::move(result));
   }
-  std::sort(seconds.begin(), seconds.end());
-  sample.median_seconds = seconds[seconds.size() / 2];
-  sample.fastest_seconds = seconds.front();
-  sample.slowest_seconds = seconds.back();
-  return sample;
+  return summary(results);
+}
+
+std::optional<Samples> measure_by_turns(int runs, const Command& ours, const Command& theirs) {
+  std::vector<test::ProcessResult> of_ours;
+  std::vector<test::ProcessResult> of_theirs;
+  for (int run = 0; run < runs; ++run) {
+    auto first = run_once(ours);
+    auto second = first ? run_once(theirs) : std::nullopt;
+    if (!second) return std::nullopt;
+    of_ours.push_back(*std::move(first));
+    of_theirs.push_back(*std::move(second));
+  }
+  return Samples{.ours = summary(of_ours), .theirs = summary(of_theirs)};
 }
 
 void print_time(const std::string& name, const Sample& sample, double goal_seconds,
