@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <span>
 #include <string>
 
 #include "gridscope/quant/codec.hpp"
@@ -18,6 +19,7 @@ using quant::GridFit;
 
 // Of the groups that say anything; some hold no whole grid where training clipped a weight.
 constexpr double kNearlyAll = 0.95;
+constexpr std::size_t kGridClasses = static_cast<std::size_t>(GridClass::kNonFinite) + 1;
 
 std::vector<float> numbers(const quant::SourceRows& source) {
   const std::size_t width = dtype_info(source.dtype).block_bits / 8;
@@ -42,7 +44,8 @@ class ScaleRatios {
  public:
   void count(const GridFit& fit, double build_step) {
     const double step = std::abs(build_step);
-    if (quant::allows_step(fit, step)) {
+    const bool inside = step > fit.step_low && step < fit.step_high;
+    if (inside || quant::allows_step(fit, step)) {
       ++same_;
       return;
     }
@@ -109,29 +112,26 @@ SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns
 }
 
 void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid& grid) {
-  std::uint64_t on = 0;
+  std::array<std::uint64_t, kGridClasses> classes = {};
+  std::array<std::uint64_t, 2 * quant::kMaxLevel + 1> tops = {};
   for (const GridFit& fit : lattice.fits) {
-    switch (fit.verdict) {
-      case GridClass::kOnGrid:
-        ++on;
-        ++grid.top_levels[fit.top_level];
-        break;
-      case GridClass::kAmbiguous:
-        ++grid.ambiguous;
-        break;
-      case GridClass::kDead:
-        ++grid.dead;
-        break;
-      case GridClass::kOffGrid:
-        ++grid.off_grid;
-        break;
-      case GridClass::kNonFinite:
-        ++grid.non_finite;
-        break;
-    }
+    ++classes.at(static_cast<std::size_t>(fit.verdict));
+    if (fit.verdict != GridClass::kOnGrid) continue;
+    ++tops.at(static_cast<std::size_t>(fit.top_level + quant::kMaxLevel));
   }
+  const auto count = [&](GridClass verdict) {
+    return classes.at(static_cast<std::size_t>(verdict));
+  };
   grid.groups += lattice.fits.size();
-  grid.on_grid += on;
+  grid.on_grid += count(GridClass::kOnGrid);
+  grid.ambiguous += count(GridClass::kAmbiguous);
+  grid.dead += count(GridClass::kDead);
+  grid.off_grid += count(GridClass::kOffGrid);
+  grid.non_finite += count(GridClass::kNonFinite);
+  for (int level = -quant::kMaxLevel; level <= quant::kMaxLevel; ++level) {
+    const std::uint64_t groups = tops.at(static_cast<std::size_t>(level + quant::kMaxLevel));
+    if (groups > 0) grid.top_levels[level] += groups;
+  }
   if (from == GroupSizeFrom::kSource) {
     grid.group_sizes[lattice.group_size] += lattice.fits.size() * lattice.group_size;
   }
@@ -177,12 +177,13 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::Int4Rows& build, GridTotals& totals) {
   add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
   if (lattice.group_size % build.group_size != 0) return;
+  const std::uint64_t scales = lattice.group_size / build.group_size;
   ScaleRatios ratios;
-  for (std::uint64_t row = 0; row < build.rows; ++row) {
-    for (std::uint64_t g = 0; g < build.groups; ++g) {
-      const GridFit& fit = lattice.at(row, g * build.group_size);
-      if (fit.verdict != GridClass::kOnGrid) continue;
-      ratios.count(fit, static_cast<double>(build.scales[row * build.groups + g]));
+  for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
+    const GridFit& fit = lattice.fits[g];
+    if (fit.verdict != GridClass::kOnGrid) continue;
+    for (const float scale : std::span(build.scales).subspan(g * scales, scales)) {
+      ratios.count(fit, static_cast<double>(scale));
     }
   }
   ratios.add_to(totals.scale_ratio);
