@@ -119,6 +119,16 @@ def kinds_of(levels, tops, dead):
     return kinds
 
 
+def top_levels(lattices):
+    """Level of the first weight of the largest magnitude -> groups on the grid."""
+    counts = collections.Counter()
+    for lattice in lattices:
+        levels = lattice.levels[lattice.kinds == "on_grid"]
+        first = np.abs(levels).argmax(-1)[:, None]
+        counts.update(str(int(level)) for level in np.take_along_axis(levels, first, -1).flat)
+    return dict(counts)
+
+
 def count_moves(build, lattice, totals):
     """Levels between the exact product and the source's lattice point, over groups on the grid."""
     on = lattice.kinds == "on_grid"

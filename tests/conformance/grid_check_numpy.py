@@ -215,6 +215,7 @@ class GridCheck(unittest.TestCase):
         expected = {kind: int((kinds == kind).sum())
                     for kind in ("on_grid", "ambiguous", "dead", "off_grid")}
         expected |= {"groups": kinds.size, "group_size": GROUP, "non_finite": 0}
+        expected["top_levels"] = definitions.top_levels(self.lattices.values())
         grid = self.report["source"]["grid"]
         self.assertEqual({key: grid[key] for key in expected}, expected)
         self.assertEqual((expected["dead"], expected["off_grid"]), (7, 0))
