@@ -34,8 +34,12 @@ struct Prepared {
 Result<analysis::GridSide> open_side(const std::string& reference, Context& context,
                                      Prepared& prepared) {
   auto opened = open_model(reference, {}, context, context.observer());
-  if (!opened)
-    return tl::make_unexpected(with_context(std::move(opened).error(), quote(reference)));
+  if (!opened) {
+    Error error = std::move(opened).error();
+    const std::string name = quote(reference);  // some errors begin with it
+    if (!error.message.starts_with(name)) error = with_context(std::move(error), name);
+    return tl::make_unexpected(std::move(error));
+  }
   prepared.models.push_back(std::make_unique<OpenModel>(*std::move(opened)));
   const model::Checkpoint& checkpoint = prepared.models.back()->checkpoint;
   return analysis::GridSide{.checkpoint = &checkpoint,
