@@ -119,7 +119,7 @@ void bench_rival(Bench& bench, const test::HubServer& hub, const std::string& ri
   const fs::path python = fs::path(GRIDSCOPE_VENV) / "bin/python";
   const auto sample =
       measure(bench.runs, {python, GRIDSCOPE_RIVALS, rival, kRepository}, to_hub(hub, bench));
-  if (sample) print_time("  the same by " + rival, *sample, 0.0, sample->out);
+  if (sample) print_time("  the same by " + rival, *sample, 0.0, sample->outs.back());
   bench.report(sample.has_value());
 }
 

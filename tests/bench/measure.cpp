@@ -26,11 +26,6 @@ std::string verdict(const std::string& goal, bool met) {
   return fmt::format("goal {:<9} {}", goal, met ? "OK" : "MISSED");
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 // Empty, after a line on what went wrong, when it fails.
 std::optional<test::ProcessResult> run_once(const Command& command) {
   test::ProcessResult result = test::run_process(command.words, command.options);
@@ -47,16 +42,21 @@ Sample summary(const std::vector<test::ProcessResult>& results) {
     wall.push_back(result.wall.count());
     cpu.push_back(result.cpu.count());
     sample.peak_rss_bytes = std::max(sample.peak_rss_bytes, result.peak_rss_bytes);
+    sample.outs.push_back(result.out);
   }
   sample.median_seconds = median(wall);
   sample.fastest_seconds = std::ranges::min(wall);
   sample.slowest_seconds = std::ranges::max(wall);
   sample.cpu_seconds = median(cpu);
-  sample.out = results.back().out;
   return sample;
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
 
 std::optional<Sample> measure(int runs, const std::vector<std::string>& command,
                               const test::ProcessOptions& options) {

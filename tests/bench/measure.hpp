@@ -18,8 +18,11 @@ struct Sample {
   double slowest_seconds = 0.0;
   double cpu_seconds = 0.0;          // the median, of all threads
   std::uint64_t peak_rss_bytes = 0;  // the largest
-  std::string out;                   // of the last run
+  std::vector<std::string> outs;     // of all runs
 };
+
+// Requires: values is not empty.
+[[nodiscard]] double median(std::vector<double> values);
 
 // Requires: runs > 0. Empty, after a line on what went wrong, when a run fails.
 [[nodiscard]] std::optional<Sample> measure(int runs, const std::vector<std::string>& command,
