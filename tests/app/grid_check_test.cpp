@@ -101,7 +101,7 @@ TEST_F(GridCheckUseCase, ThePlanReadsNoWeight) {
 }
 
 TEST_F(GridCheckUseCase, PartsGiveTheReportOfOneRun) {
-  for (const std::uint64_t index : {1, 2, 3}) {
+  for (const std::uint64_t index : {1U, 2U, 3U}) {
     const auto part = grid_check_part(shard(index, 3), *context_);
     ASSERT_THAT(part, test::IsOk());
     write("part-" + std::to_string(index), *part);

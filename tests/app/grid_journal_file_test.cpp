@@ -78,8 +78,8 @@ TEST_F(JournalFile, TwoRunsCannotWriteToOne) {
 }
 
 TEST_F(JournalFile, OtherFilesAreLeftAsTheyAre) {
-  for (const std::string& other :
-       {std::string("notes"), std::string("notes\nmore\n"), journal_line({.fingerprint = "ff"})}) {
+  for (const std::string& other : {std::string("notes"), std::string("notes\nmore\n"),
+                                   report::journal_line({.fingerprint = "ff"})}) {
     write(other);
     EXPECT_THAT(open(), ::testing::Not(test::IsOk()));
     EXPECT_EQ(text(), other);
