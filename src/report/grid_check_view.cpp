@@ -121,7 +121,7 @@ void add_smoothing(const GridBuild& build, std::vector<std::string>& notes) {
   const std::string evidence =
       build.smoothing->norms == 0
           ? "seen in the columns alone"
-          : fmt::format("of which {} hold the inverse", count_of(build.smoothing->norms, "norm"));
+          : fmt::format("explained by {}", count_of(build.smoothing->norms, "norm"));
   notes.push_back(fmt::format("smoothed: {} by factors of {:.3g} to {:.3g}, {}",
                               count_of(build.smoothing->tensors, "tensor"),
                               build.smoothing->min_factor, build.smoothing->max_factor, evidence));

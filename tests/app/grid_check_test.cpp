@@ -69,7 +69,7 @@ TEST_F(GridCheckUseCase, AFaithfulBuildIsExact) {
   EXPECT_EQ(build.totals.sums.values_identical, test::kGridRows * test::kGridColumns);
   EXPECT_EQ(build.plain_identical, 1U);
   EXPECT_EQ(report->source_grid.on_grid, report->source_grid.groups);
-  EXPECT_EQ(report->source_grid.group_size(), 32U);
+  EXPECT_EQ(report->source_grid.group_size(), test::kGridColumns);  // one step a row
   EXPECT_THAT(report->findings, IsEmpty());
 }
 
