@@ -37,8 +37,8 @@ using TileNeeds = std::array<std::optional<Strips>, kCompanionCount>;
 // The bytes themselves: the pieces of each companion one after the other, without gaps.
 using TileBytes = std::array<std::span<const std::byte>, kCompanionCount>;
 
-// What was read for some rows. Any of its rows can be decoded from it, a few at a time: bytes come in
-// large pieces, decoded rows should fit the caches.
+// What was read for some rows. Any of its rows can be decoded from it, a few at a time: bytes come
+// in large pieces, decoded rows should fit the caches.
 struct Tile {
   RowRange rows;
   TileBytes bytes;
