@@ -65,11 +65,11 @@ void pack_planar(std::span<const std::uint8_t> codes, std::uint32_t bits,
     for (const Plane plane : planes_of(bits)) {
       if (plane.width == 0) break;
       Block parts = {};
-      std::ranges::transform(codes.subspan(first, kGptqBlock), parts.begin(),
-                             [plane](std::uint8_t code) {
-                               const unsigned mask = (1U << plane.width) - 1;
-                               return static_cast<std::uint8_t>(code >> plane.shift & mask);
-                             });
+      std::ranges::transform(
+          codes.subspan(first, kGptqBlock), parts.begin(), [plane](std::uint8_t code) {
+            const unsigned mask = (1U << plane.width) - 1;
+            return static_cast<std::uint8_t>((static_cast<unsigned>(code) >> plane.shift) & mask);
+          });
       const std::size_t bytes = kGptqBlock * plane.width / 8;
       pack_bits(parts, plane.width, stream.subspan(byte, bytes));
       byte += bytes;
