@@ -61,7 +61,7 @@ RC_GTEST_PROP(UnpackBits, ReadsBitsByTheirDefinition, ()) {
     unsigned expected = 0;
     for (unsigned b = 0; b < bits; ++b) {
       const std::size_t bit = i * bits + b;
-      expected |= (stream[bit / 8] >> (bit % 8) & 1U) << b;
+      expected |= ((unsigned{stream[bit / 8]} >> (bit % 8)) & 1U) << b;
     }
     RC_ASSERT(codes[i] == expected);
   }
