@@ -108,7 +108,7 @@ class Assembly {
     report_.read_bytes = cost.bytes;
   }
 
-  GridBuild start(std::uint32_t index) const {
+  [[nodiscard]] GridBuild start(std::uint32_t index) const {
     const GridBuildSide& side = plan_.builds[index];
     const model::Matching& matching = side.matching;
     GridBuild build{.model = side.side.reference,
@@ -144,7 +144,8 @@ class Assembly {
     build.totals.add(tensor.totals);
     if (tensor.smoothing) add_smoothing(item, *tensor.smoothing, build);
     if (tensor.source_grid.groups > 0) {
-      source_parts_[pair.source].push_back({.rows = pair.source_rows, .grid = &tensor.source_grid});
+      source_parts_[pair.source].emplace(
+          pair.source_rows.count, Part{.rows = pair.source_rows, .grid = &tensor.source_grid});
     }
     build.tensors.push_back(tensor);
   }
@@ -152,11 +153,10 @@ class Assembly {
   // Each weight of the source once, however many builds were compared with it. Where one build has
   // a weight whole and another in parts, the whole comes first and leaves nothing for the parts.
   void count_source_grids() {
-    for (auto& [weight, parts] : source_parts_) {
-      std::ranges::stable_sort(parts, std::greater<>(), [](const Part& p) { return p.rows.count; });
+    for (const auto& [weight, parts] : source_parts_) {
       std::vector<model::RowSelection> counted;
-      for (const Part& part : parts) {
-        const auto is_counted = [&](const auto& rows) { return overlap(rows, part.rows); };
+      for (const auto& [rows, part] : parts) {
+        const auto is_counted = [&](const auto& other) { return overlap(other, part.rows); };
         if (std::ranges::any_of(counted, is_counted)) continue;
         counted.push_back(part.rows);
         report_.source_grid.add(*part.grid);
@@ -194,16 +194,16 @@ class Assembly {
     build.format = most_common(formats);
     build.scale_dtype = most_common(scales);
     build.group_size = most_common(sizes);
-    if (build.smoothing) sum_up_smoothing(index, build);
+    if (build.smoothing) sum_up_smoothing(index, build.tensors, *build.smoothing);
     add_findings(index, build);
   }
 
   // Totals as they are with every factor undone, the other weights as they were.
-  void sum_up_smoothing(std::uint32_t index, GridBuild& build) {
-    build.smoothing->norms = explained_norms_[index].size();
-    for (const GridTensor& tensor : build.tensors) {
-      build.smoothing->totals_after.add(tensor.smoothing ? tensor.smoothing->totals_after
-                                                         : tensor.totals);
+  void sum_up_smoothing(std::uint32_t index, const std::vector<GridTensor>& tensors,
+                        GridSmoothing& all) {
+    all.norms = explained_norms_[index].size();
+    for (const GridTensor& tensor : tensors) {
+      all.totals_after.add(tensor.smoothing ? tensor.smoothing->totals_after : tensor.totals);
     }
   }
 
@@ -279,7 +279,8 @@ class Assembly {
   const GridPlan& plan_;
   const GridResults& results_;
   GridReport report_;
-  std::map<std::uint32_t, std::vector<Part>> source_parts_;              // by source weight
+  // By source weight, those with more rows first.
+  std::map<std::uint32_t, std::multimap<std::uint64_t, Part, std::greater<>>> source_parts_;
   std::map<std::uint32_t, std::set<std::uint32_t>> explained_norms_;     // by build
   std::map<std::uint32_t, std::vector<std::uint32_t>> different_pairs_;  // by build
 };

@@ -179,6 +179,7 @@ std::string describe(const GridSelection& selection) {
   std::string text;
   if (!selection.globs.empty()) {
     std::vector<std::string> quoted;
+    quoted.reserve(selection.globs.size());
     for (const std::string& glob : selection.globs) quoted.push_back(quote(glob));
     text = fmt::format("weights named {}", fmt::join(quoted, " or "));
   }

@@ -21,20 +21,30 @@ namespace {
 // Threads for each that computes; the others wait for bytes.
 constexpr std::size_t kReadersPerJob = 4;
 
-// Bytes in memory at once. A tile that is larger than all of it waits until it is alone.
-class MemoryBudget {
- public:
-  explicit MemoryBudget(std::uint64_t bytes) : total_(bytes), left_(bytes) {}
+// Bytes of a tile whose memory is kept for the next one.
+constexpr std::uint64_t kKeptBytes = 16ULL * 1024 * 1024;
 
-  void take(std::uint64_t bytes) {
+// The memory of the tiles under way, so many bytes at once. A tile that is larger than all of it
+// waits until it is alone.
+class TileMemories {
+ public:
+  explicit TileMemories(std::uint64_t bytes) : total_(bytes), left_(bytes) {}
+
+  [[nodiscard]] std::unique_ptr<TileMemory> take(std::uint64_t bytes) {
     std::unique_lock lock(mutex_);
     freed_.wait(lock, [&] { return left_ >= std::min(bytes, total_); });
     left_ -= std::min(bytes, total_);
+    if (idle_.empty()) return std::make_unique<TileMemory>();
+    auto memory = std::move(idle_.back());  // the one that may still be in a cache
+    idle_.pop_back();
+    return memory;
   }
-  void give_back(std::uint64_t bytes) {
+
+  void give_back(std::unique_ptr<TileMemory> memory, std::uint64_t bytes) {
     {
       const std::scoped_lock lock(mutex_);
       left_ += std::min(bytes, total_);
+      if (bytes <= kKeptBytes) idle_.push_back(std::move(memory));
     }
     freed_.notify_all();
   }
@@ -44,6 +54,7 @@ class MemoryBudget {
   std::condition_variable freed_;
   const std::uint64_t total_;
   std::uint64_t left_;
+  std::vector<std::unique_ptr<TileMemory>> idle_;
 };
 
 struct OpenItem {
@@ -66,7 +77,7 @@ class Run {
         observer_(observer),
         sink_(sink),
         slots_(static_cast<std::ptrdiff_t>(options.jobs)),
-        memory_(options.jobs * kGridBytesPerJob),
+        memories_(options.jobs * kGridBytesPerJob),
         items_(items.size()) {
     for (std::size_t i = 0; i < items.size(); ++i) {
       const GridItem& item = plan.items[items[i]];
@@ -91,12 +102,12 @@ class Run {
 
  private:
   Status do_tile(OpenItem& item, std::uint64_t tile) {
-    memory_.take(item.tile_bytes);
+    auto memory = memories_.take(item.tile_bytes);
     Status status = open(item);
     if (status && item.comparison != nullptr) {
-      status = note_fault(item, item.comparison->compare_tile(tile, slots_));
+      status = note_fault(item, item.comparison->compare_tile(tile, slots_, *memory));
     }
-    memory_.give_back(item.tile_bytes);
+    memories_.give_back(std::move(memory), item.tile_bytes);
     GRIDSCOPE_CHECK(status);
     report_progress(item);
     if (item.left.fetch_sub(1) > 1) return {};
@@ -131,19 +142,19 @@ class Run {
   }
 
   Status finish(OpenItem& item) {
-    memory_.take(item.tile_bytes);
-    Result<GridItemResult> result = conclude(item);
-    memory_.give_back(item.tile_bytes);
+    auto memory = memories_.take(item.tile_bytes);
+    Result<GridItemResult> result = conclude(item, *memory);
+    memories_.give_back(std::move(memory), item.tile_bytes);
     item.comparison.reset();
     GRIDSCOPE_CHECK(result);
     const std::scoped_lock lock(sink_mutex_);
     return sink_(item.item, *result);
   }
 
-  Result<GridItemResult> conclude(OpenItem& item) {
+  Result<GridItemResult> conclude(OpenItem& item, TileMemory& memory) {
     const GridItem& planned = plan_.items[item.item];
     if (item.fault) return corrupt_result(plan_, planned, *item.fault);
-    return item.comparison->finish(slots_);
+    return item.comparison->finish(slots_, memory);
   }
 
   void report_progress(const OpenItem& item) {
@@ -159,7 +170,7 @@ class Run {
   Observer& observer_;
   const GridItemSink& sink_;
   ComputeSlots slots_;
-  MemoryBudget memory_;
+  TileMemories memories_;
   std::vector<OpenItem> items_;
   std::vector<std::pair<std::size_t, std::uint64_t>> work_;  // into items_, tile
   std::uint64_t total_bytes_ = 0;

@@ -34,25 +34,12 @@ using Factors = std::vector<double>;
 // Columns are looked at for a factor only where so many weights stand elsewhere.
 constexpr double kSuspiciousShare = 0.02;
 
-struct Tiles {
-  LoadedTile source;
-  LoadedTile build;
-};
-
 struct TileResult {
   GridTotals totals;
   GridTotals undone;  // with the norms' factor
   SourceGrid grid;
   ColumnSums columns;  // of the first block
   std::string remark;  // on the build's bytes
-};
-
-struct Memory {
-  std::vector<std::byte> source_bytes;
-  RowBlock source;
-  RowBlock build;
-  RowBlock scratch;
-  Int4Rows codes;
 };
 
 // The type that build values are rounded to.
@@ -99,9 +86,9 @@ class PairComparison final : public ItemComparison {
   [[nodiscard]] Status prepare() {
     GRIDSCOPE_CHECK(read_norms());
     const RowRange rows{.first = 0, .count = tiles_.block_rows};
-    GRIDSCOPE_TRY(const LoadedTile tile, source_.load(rows));
-    Memory memory;
-    GRIDSCOPE_TRY(const SourceRows source, source_rows(tile.tile, rows, rows, memory));
+    TileMemory memory;
+    GRIDSCOPE_CHECK(source_.load(rows, memory.source));
+    GRIDSCOPE_TRY(const SourceRows source, source_rows(rows, memory));
     group_size_ = find_group_size(source, pair_.columns);
     if (group_size_ != 0) return {};
     from_ = GroupSizeFrom::kBuild;
@@ -112,16 +99,17 @@ class PairComparison final : public ItemComparison {
 
   [[nodiscard]] const TilePlan& tiles() const override { return tiles_; }
 
-  [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots) override {
+  [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots,
+                                    TileMemory& memory) override {
     const RowRange rows = tiles_.tile(index);
-    GRIDSCOPE_TRY(const Tiles tiles, load(rows));
+    GRIDSCOPE_CHECK(load(rows, memory));
     slots.acquire();
-    const Status status = compare(rows, tiles, results_[index]);
+    const Status status = compare(rows, memory, results_[index]);
     slots.release();
     return status;
   }
 
-  [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& slots) override {
+  [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& slots, TileMemory& memory) override {
     GridTensor tensor = describe();
     GridTotals undone;
     ColumnSums columns;
@@ -137,17 +125,16 @@ class PairComparison final : public ItemComparison {
     if (norm_explains) {
       tensor.smoothing = smoothing(TensorSmoothing::Evidence::kNorm, *norm_factors_, undone);
     } else if (tensor.totals.moved_share() > kSuspiciousShare && factors_from_columns(columns)) {
-      GRIDSCOPE_TRY(tensor.smoothing, fit_columns(tensor.totals, slots));
+      GRIDSCOPE_TRY(tensor.smoothing, fit_columns(tensor.totals, slots, memory));
     }
     tensor.verdict = verdict_of(tensor);
     return tensor;
   }
 
  private:
-  [[nodiscard]] Result<Tiles> load(RowRange rows) const {
-    GRIDSCOPE_TRY(auto source, source_.load(rows));
-    GRIDSCOPE_TRY(auto build, build_.load(rows));
-    return Tiles{.source = std::move(source), .build = std::move(build)};
+  [[nodiscard]] Status load(RowRange rows, TileMemory& memory) const {
+    GRIDSCOPE_CHECK(source_.load(rows, memory.source));
+    return build_.load(rows, memory.build);
   }
 
   // Both norms, and the factor that they suggest.
@@ -173,16 +160,17 @@ class PairComparison final : public ItemComparison {
                                                                std::uint64_t columns) {
     GRIDSCOPE_TRY(const RowReader reader, RowReader::open(checkpoint, weight, rows, columns));
     const RowRange all{.first = 0, .count = rows.count};
-    GRIDSCOPE_TRY(const LoadedTile tile, reader.load(all));
+    LoadedTile loaded;
+    GRIDSCOPE_CHECK(reader.load(all, loaded));
     RowBlock block;
     RowBlock scratch;
-    GRIDSCOPE_CHECK(reader.decode(tile.tile, all, block, scratch));
+    GRIDSCOPE_CHECK(reader.decode(loaded.tile, all, block, scratch));
     return std::move(block.values);
   }
 
   // The source's rows as numbers of dtype_: a view of the tile where that is how they lie.
-  [[nodiscard]] Result<SourceRows> source_rows(const Tile& tile, RowRange tile_rows, RowRange rows,
-                                               Memory& memory) const {
+  [[nodiscard]] Result<SourceRows> source_rows(RowRange rows, TileMemory& memory) const {
+    const Tile& tile = memory.source.tile;
     const quant::WeightSpec& spec = source_.weight().spec;
     const std::uint64_t row_bytes = pair_.columns * dtype_info(dtype_).block_bits / 8;
     const bool in_place = spec.scheme == quant::Scheme::kPlain && source_.is_contiguous() &&
@@ -190,42 +178,46 @@ class PairComparison final : public ItemComparison {
                           spec.find(Companion::kCodes)->dtype == dtype_;
     if (in_place) {
       const auto all = tile.bytes.at(static_cast<std::size_t>(Companion::kCodes));
-      return SourceRows{
-          .dtype = dtype_,
-          .bytes = all.subspan((rows.first - tile_rows.first) * row_bytes, rows.count * row_bytes)};
+      const std::uint64_t before = source_.covering(rows).first - tile.rows.first;
+      return SourceRows{.dtype = dtype_,
+                        .bytes = all.subspan(before * row_bytes, rows.count * row_bytes)};
     }
-    GRIDSCOPE_CHECK(source_.decode(tile, rows, memory.source, memory.scratch));
+    GRIDSCOPE_CHECK(source_.decode(tile, rows, memory.source_rows, memory.scratch));
     memory.source_bytes.resize(rows.count * row_bytes);
-    quant::store_numbers(dtype_, memory.source.values, memory.source_bytes);
+    quant::store_numbers(dtype_, memory.source_rows.values, memory.source_bytes);
     return SourceRows{.dtype = dtype_, .bytes = memory.source_bytes};
   }
 
-  [[nodiscard]] Status compare(RowRange rows, const Tiles& tiles, TileResult& result) const {
-    Memory memory;
-    result.remark = build_.decoder().remark_on(tiles.build.tile);
+  [[nodiscard]] Status compare(RowRange rows, TileMemory& memory, TileResult& result) const {
+    result.remark = build_.decoder().remark_on(memory.build.tile);
     for (const quant::RowRange block : tiles_.blocks(rows)) {
-      GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
       const SourceLattice lattice = fit_lattice(source, pair_.columns, group_size_);
       count_classes(lattice, from_, result.grid);
       GRIDSCOPE_TRY(const bool fused,
-                    compare_codes(block, tiles.build.tile, source, lattice, memory, result));
+                    compare_codes(block, source, lattice, memory, result));
       const bool is_first = block.first == rows.first;
       if (is_first) count_rule(lattice, source, result.grid);
       if (fused && !is_first) continue;
-      GRIDSCOPE_CHECK(build_.decode(tiles.build.tile, block, memory.build, memory.scratch));
-      if (!fused) compare_values(source, lattice, memory.build, result);
-      if (is_first) result.columns.add_rows(memory.build, doubles(source));
+      GRIDSCOPE_CHECK(decode_build(block, memory));
+      if (!fused) compare_values(source, lattice, memory.build_rows, result);
+      if (is_first) result.columns.add_rows(memory.build_rows, doubles(source));
     }
     return {};
   }
 
+  [[nodiscard]] Status decode_build(RowRange rows, TileMemory& memory) const {
+    return build_.decode(memory.build.tile, rows, memory.build_rows, memory.scratch);
+  }
+
   // By the fused kernels, or false when they do not fit: nothing is decoded to memory then.
-  [[nodiscard]] Result<bool> compare_codes(RowRange block, const Tile& build,
-                                           const SourceRows& source, const SourceLattice& lattice,
-                                           Memory& memory, TileResult& result) const {
+  [[nodiscard]] Result<bool> compare_codes(RowRange block, const SourceRows& source,
+                                           const SourceLattice& lattice, TileMemory& memory,
+                                           TileResult& result) const {
     if (norm_factors_ || dtype_ != Dtype::kBF16 || !build_.is_contiguous()) return false;
     GRIDSCOPE_TRY(const bool fits,
-                  build_.decoder().decode_int4(build, build_.covering(block), memory.codes));
+                  build_.decoder().decode_int4(memory.build.tile, build_.covering(block),
+                                               memory.codes));
     if (!fits) return false;
     GridTotals totals;
     totals.sums = quant::compare_int4_bf16(memory.codes, source);
@@ -267,12 +259,13 @@ class PairComparison final : public ItemComparison {
   // ---- a factor fitted to the columns -----------------------------------------------------------
 
   template <typename Use>
-  [[nodiscard]] Status for_each_block(ComputeSlots& slots, const Use& use) const {
+  [[nodiscard]] Status for_each_block(ComputeSlots& slots, TileMemory& memory,
+                                      const Use& use) const {
     for (std::uint64_t index = 0; index < tiles_.tiles(); ++index) {
       const RowRange rows = tiles_.tile(index);
-      GRIDSCOPE_TRY(const Tiles tiles, load(rows));
+      GRIDSCOPE_CHECK(load(rows, memory));
       slots.acquire();
-      const Status status = use_blocks(rows, tiles, use);
+      const Status status = use_blocks(rows, memory, use);
       slots.release();
       GRIDSCOPE_CHECK(status);
     }
@@ -280,30 +273,32 @@ class PairComparison final : public ItemComparison {
   }
 
   template <typename Use>
-  [[nodiscard]] Status use_blocks(RowRange rows, const Tiles& tiles, const Use& use) const {
-    Memory memory;
-    for (const quant::RowRange block : tiles_.blocks(rows)) {
-      GRIDSCOPE_TRY(const SourceRows source, source_rows(tiles.source.tile, rows, block, memory));
-      GRIDSCOPE_CHECK(build_.decode(tiles.build.tile, block, memory.build, memory.scratch));
-      use(memory.build, source);
+  [[nodiscard]] Status use_blocks(RowRange rows, TileMemory& memory, const Use& use) const {
+    for (const RowRange block : tiles_.blocks(rows)) {
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
+      GRIDSCOPE_CHECK(decode_build(block, memory));
+      use(memory.build_rows, source);
     }
     return {};
   }
 
   [[nodiscard]] Result<std::optional<TensorSmoothing>> fit_columns(const GridTotals& before,
-                                                                   ComputeSlots& slots) const {
+                                                                   ComputeSlots& slots,
+                                                                   TileMemory& memory) const {
     ColumnSums columns;
-    GRIDSCOPE_CHECK(for_each_block(slots, [&](const RowBlock& build, const SourceRows& source) {
+    const auto sum_up = [&](const RowBlock& build, const SourceRows& source) {
       columns.add_rows(build, doubles(source));
-    }));
+    };
+    GRIDSCOPE_CHECK(for_each_block(slots, memory, sum_up));
     const auto factors = factors_from_columns(columns);
     if (!factors) return std::nullopt;
     const quant::WeightLayout& layout = build_.decoder().layout();
     GridTotals after;
-    GRIDSCOPE_CHECK(for_each_block(slots, [&](RowBlock& build, const SourceRows& source) {
+    const auto compare_again = [&](RowBlock& build, const SourceRows& source) {
       undo(layout.groups, *factors, build);
       add(totals_of(build, source, fit_lattice(source, pair_.columns, group_size_)), after);
-    }));
+    };
+    GRIDSCOPE_CHECK(for_each_block(slots, memory, compare_again));
     if (!explains(after, before)) return std::nullopt;
     return smoothing(TensorSmoothing::Evidence::kColumns, *factors, after);
   }

@@ -18,7 +18,6 @@ namespace gridscope::analysis {
 namespace {
 
 using quant::Companion;
-using quant::RowBlock;
 using quant::RowRange;
 
 constexpr auto kCodes = static_cast<std::size_t>(Companion::kCodes);
@@ -41,17 +40,19 @@ class PlainComparison final : public ItemComparison {
 
   [[nodiscard]] const TilePlan& tiles() const override { return tiles_; }
 
-  [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots) override {
+  [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots,
+                                    TileMemory& memory) override {
     const RowRange rows = tiles_.tile(index);
-    GRIDSCOPE_TRY(const LoadedTile source, source_.load(rows));
-    GRIDSCOPE_TRY(const LoadedTile build, build_.load(rows));
+    GRIDSCOPE_CHECK(source_.load(rows, memory.source));
+    GRIDSCOPE_CHECK(build_.load(rows, memory.build));
     slots.acquire();
-    const Status status = compare(rows, source.tile, build.tile, results_[index]);
+    const Status status = compare(rows, memory, results_[index]);
     slots.release();
     return status;
   }
 
-  [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& /*slots*/) override {
+  [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& /*slots*/,
+                                              TileMemory& /*memory*/) override {
     PlainTensor whole{.name = pair_.name, .source_name = pair_.source_name};
     whole.values = tiles_.rows * pair_.columns;
     for (const Difference& part : results_) {
@@ -66,9 +67,6 @@ class PlainComparison final : public ItemComparison {
     std::uint64_t different = 0;
     double max_abs_error = 0.0;
   };
-  struct Memory {
-    RowBlock source, build, scratch;
-  };
 
   // Whether bytes can stand for numbers.
   [[nodiscard]] bool is_same_storage() const {
@@ -80,19 +78,18 @@ class PlainComparison final : public ItemComparison {
            build_.is_contiguous() && pair_.build_offset == 0.0;
   }
 
-  [[nodiscard]] Status compare(RowRange rows, const quant::Tile& source, const quant::Tile& build,
-                               Difference& found) const {
-    const auto before = source.bytes.at(kCodes);
-    const auto after = build.bytes.at(kCodes);
+  [[nodiscard]] Status compare(RowRange rows, TileMemory& memory, Difference& found) const {
+    const auto before = memory.source.tile.bytes.at(kCodes);
+    const auto after = memory.build.tile.bytes.at(kCodes);
     if (is_same_storage() && before.size() == after.size() &&
         std::memcmp(before.data(), after.data(), before.size()) == 0) {
       return {};
     }
-    Memory memory;
-    for (const quant::RowRange block : tiles_.blocks(rows)) {
-      GRIDSCOPE_CHECK(source_.decode(source, block, memory.source, memory.scratch));
-      GRIDSCOPE_CHECK(build_.decode(build, block, memory.build, memory.scratch));
-      add_differences(memory.source.values, memory.build.values, found);
+    for (const RowRange block : tiles_.blocks(rows)) {
+      GRIDSCOPE_CHECK(
+          source_.decode(memory.source.tile, block, memory.source_rows, memory.scratch));
+      GRIDSCOPE_CHECK(build_.decode(memory.build.tile, block, memory.build_rows, memory.scratch));
+      add_differences(memory.source_rows.values, memory.build_rows.values, found);
     }
     return {};
   }

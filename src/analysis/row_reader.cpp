@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -92,28 +93,28 @@ std::uint64_t RowReader::tile_bytes(quant::RowRange pair_rows) const {
   return bytes;
 }
 
-Result<LoadedTile> RowReader::load(quant::RowRange pair_rows) const {
-  LoadedTile loaded{.tile = {.rows = covering(pair_rows), .bytes = {}}, .buffer = {}};
+Status RowReader::load(quant::RowRange pair_rows, LoadedTile& loaded) const {
+  loaded.tile = {.rows = covering(pair_rows), .bytes = {}};
   const quant::TileNeeds needs = decoder_->needs(loaded.tile.rows);
   const std::uint64_t size = tile_bytes(pair_rows);
-  loaded.buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+  if (loaded.buffer.size() < size) loaded.buffer = std::vector<std::byte>(size);
   std::map<std::uint32_t, std::vector<io::ReadRequest>> by_file;
-  std::span<std::byte> rest(loaded.buffer.get(), size);
+  std::span<std::byte> rest(loaded.buffer);
   for (std::size_t i = 0; i < needs.size(); ++i) {
-    if (!needs.at(i)) continue;
-    const quant::Strips& strips = *needs.at(i);
-    const model::StoredPlace& place = weight_->places.at(i).value();
-    loaded.tile.bytes.at(i) = rest.first(strips.bytes());
-    for (std::uint64_t k = 0; k < strips.count; ++k) {
-      by_file[place.file].push_back({.offset = place.offset + strips.offset + k * strips.stride,
-                                     .into = rest.first(strips.length)});
-      rest = rest.subspan(strips.length);
+    const std::optional<quant::Strips>& strips = needs.at(i);
+    const std::optional<model::StoredPlace>& place = weight_->places.at(i);
+    if (!strips || !place) continue;
+    loaded.tile.bytes.at(i) = rest.first(strips->bytes());
+    for (std::uint64_t k = 0; k < strips->count; ++k) {
+      by_file[place->file].push_back({.offset = place->offset + strips->offset + k * strips->stride,
+                                      .into = rest.first(strips->length)});
+      rest = rest.subspan(strips->length);
     }
   }
   for (const auto& [file, requests] : by_file) {
     GRIDSCOPE_CHECK(checkpoint_->files[file].source->uncached().read_many(requests));
   }
-  return loaded;
+  return {};
 }
 
 Status RowReader::decode(const quant::Tile& tile, quant::RowRange pair_rows, quant::RowBlock& out,

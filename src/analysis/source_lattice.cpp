@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
@@ -117,7 +118,7 @@ void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid&
   for (const GridFit& fit : lattice.fits) {
     ++classes.at(static_cast<std::size_t>(fit.verdict));
     if (fit.verdict != GridClass::kOnGrid) continue;
-    ++tops.at(static_cast<std::size_t>(fit.top_level + quant::kMaxLevel));
+    ++*std::next(tops.begin(), quant::kMaxLevel + fit.top_level);
   }
   const auto count = [&](GridClass verdict) {
     return classes.at(static_cast<std::size_t>(verdict));
@@ -129,7 +130,7 @@ void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid&
   grid.off_grid += count(GridClass::kOffGrid);
   grid.non_finite += count(GridClass::kNonFinite);
   for (int level = -quant::kMaxLevel; level <= quant::kMaxLevel; ++level) {
-    const std::uint64_t groups = tops.at(static_cast<std::size_t>(level + quant::kMaxLevel));
+    const std::uint64_t groups = *std::next(tops.begin(), quant::kMaxLevel + level);
     if (groups > 0) grid.top_levels[level] += groups;
   }
   if (from == GroupSizeFrom::kSource) {

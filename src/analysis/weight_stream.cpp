@@ -17,11 +17,12 @@ Status stream_weight(const model::Checkpoint& checkpoint, const model::Weight& w
   GRIDSCOPE_TRY(const RowReader reader,
                 RowReader::open(checkpoint, weight, pair.source_rows, pair.columns));
   const TilePlan plan = plan_tiles(weight, weight, pair);
+  LoadedTile loaded;
   quant::RowBlock block;
   quant::RowBlock scratch;
   for (std::uint64_t i = 0; i < plan.tiles(); ++i) {
     const quant::RowRange tile = plan.tile(i);
-    GRIDSCOPE_TRY(const LoadedTile loaded, reader.load(tile));
+    GRIDSCOPE_CHECK(reader.load(tile, loaded));
     for (const quant::RowRange rows : plan.blocks(tile)) {
       GRIDSCOPE_CHECK(reader.decode(loaded.tile, rows, block, scratch));
       GRIDSCOPE_CHECK(sink(block));

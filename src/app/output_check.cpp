@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 // starts with a foreign name, so that it cannot be told from a file of the model.
 bool is_report(const fs::path& path) {
   constexpr auto kStarts =
-      std::to_array<std::string_view>({"{\n  \"schema\": \"gridscope.", "{\"schema\":\"gridscope.",
+      std::to_array<std::string_view>({"{\n  \"schema\": \"gridscope.", R"({"schema":"gridscope.)",
                                        "# Inspection of ", "# Grid check against "});
   std::string start(64, '\0');
   std::ifstream in(path, std::ios::binary);

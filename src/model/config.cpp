@@ -59,7 +59,7 @@ std::optional<bool> ties(const ModelConfig& config) {
 // A head's width where nobody says it: the heads share the model's.
 std::optional<std::uint64_t> share_of_heads(std::optional<std::uint64_t> hidden_size,
                                             std::optional<std::uint64_t> heads) {
-  if (!hidden_size || heads.value_or(0) == 0) return std::nullopt;
+  if (!hidden_size || !heads || *heads == 0) return std::nullopt;
   return *hidden_size / *heads;
 }
 

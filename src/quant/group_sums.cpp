@@ -20,7 +20,7 @@ void add_finite(const GroupPair& group, std::size_t i, GroupLanes& lanes, ErrorS
   const double build = group.build[i];
   const double source = group.source[i];
   // In float, so that its square is exact in double.
-  const double error = static_cast<double>(std::fabs(static_cast<float>(build - source)));
+  const auto error = static_cast<double>(std::fabs(static_cast<float>(build - source)));
   const std::size_t lane = i % kLanes;
   lanes.abs_error[lane] += error;
   lanes.squared_error[lane] += error * error;

@@ -185,6 +185,7 @@ std::vector<std::string> build_notes(const GridBuild& build) {
                   with_thousands(build.coverage.compared), with_thousands(build.coverage.matched),
                   with_thousands(build.plain_identical), with_thousands(build.plain_compared)));
   std::vector<std::string> different;
+  different.reserve(build.different.size());
   for (const auto& tensor : build.different) different.push_back(tensor.name);
   add_list("plain tensors that differ", different, notes);
   add_list("only in the source", build.coverage.source_only, notes);

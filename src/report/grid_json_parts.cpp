@@ -1,6 +1,7 @@
 #include "grid_json_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -26,7 +27,7 @@ struct Field {
   T Struct::* member;
 };
 
-constexpr Field<ErrorSums, std::uint64_t> kCounters[] = {
+constexpr auto kCounters = std::to_array<Field<ErrorSums, std::uint64_t>>({
     {"weights", &ErrorSums::weights},
     {"groups", &ErrorSums::groups},
     {"groups_identical", &ErrorSums::groups_identical},
@@ -40,17 +41,17 @@ constexpr Field<ErrorSums, std::uint64_t> kCounters[] = {
     {"zero_points_used", &ErrorSums::zero_points_used},
     {"build_non_finite", &ErrorSums::build_non_finite},
     {"source_non_finite", &ErrorSums::source_non_finite},
-};
+});
 
-constexpr Field<ErrorSums, double> kSums[] = {
+constexpr auto kSums = std::to_array<Field<ErrorSums, double>>({
     {"abs_error", &ErrorSums::abs_error},
     {"squared_error", &ErrorSums::squared_error},
     {"squared_source", &ErrorSums::squared_source},
     {"squared_build", &ErrorSums::squared_build},
     {"product", &ErrorSums::product},
-};
+});
 
-constexpr Field<SourceGrid, std::uint64_t> kGridCounters[] = {
+constexpr auto kGridCounters = std::to_array<Field<SourceGrid, std::uint64_t>>({
     {"groups", &SourceGrid::groups},
     {"on_grid", &SourceGrid::on_grid},
     {"ambiguous", &SourceGrid::ambiguous},
@@ -61,7 +62,7 @@ constexpr Field<SourceGrid, std::uint64_t> kGridCounters[] = {
     {"rule_accepts", &SourceGrid::rule_accepts},
     {"rule_accepts_alone", &SourceGrid::rule_accepts_alone},
     {"rule_misses", &SourceGrid::rule_misses},
-};
+});
 
 template <typename Fields, typename Struct>
 void write_fields(const Fields& fields, const Struct& from, Json& into) {

@@ -54,13 +54,13 @@ class RowReaderTest : public ::testing::Test {
     return first;
   }
   static RowBlock decode(const RowReader& reader, RowRange tile, RowRange rows) {
-    const auto loaded = reader.load(tile);
-    EXPECT_THAT(loaded, IsOk());
+    LoadedTile loaded;
+    EXPECT_THAT(reader.load(tile, loaded), IsOk());
     RowBlock block;
     RowBlock scratch;
-    EXPECT_THAT(reader.decode(loaded->tile, rows, block, scratch), IsOk());
+    EXPECT_THAT(reader.decode(loaded.tile, rows, block, scratch), IsOk());
     std::uint64_t read = 0;
-    for (const auto& bytes : loaded->tile.bytes) read += bytes.size();
+    for (const auto& bytes : loaded.tile.bytes) read += bytes.size();
     EXPECT_EQ(read, reader.tile_bytes(tile));
     EXPECT_EQ(block.first_row, rows.first + reader.first_row());
     EXPECT_EQ(block.rows, rows.count);
@@ -161,8 +161,9 @@ TEST_F(RowReaderTest, PassesErrorsOfReadingOn) {
   source = std::make_shared<test::FaultySource>(
       io::make_memory_source(std::vector<std::byte>(source->size()), {}),
       test::FaultPlan{.fault_at = source->size() - 1});
-  EXPECT_THAT(reader.load({.first = 0, .count = 9}), IsOk());
-  EXPECT_THAT(reader.load({.first = 0, .count = 10}),
+  LoadedTile loaded;
+  EXPECT_THAT(reader.load({.first = 0, .count = 9}, loaded), IsOk());
+  EXPECT_THAT(reader.load({.first = 0, .count = 10}, loaded),
               Fails(ErrorCode::kUnavailable, HasSubstr("")));
 }
 

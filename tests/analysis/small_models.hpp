@@ -180,10 +180,11 @@ inline Result<analysis::GridItemResult> compare_item(const analysis::GridPlan& p
                                                      std::uint32_t item = 0) {
   GRIDSCOPE_TRY(const auto comparison, analysis::open_comparison(plan, plan.items.at(item)));
   analysis::ComputeSlots slots(1);
+  analysis::TileMemory memory;
   for (std::uint64_t tile = 0; tile < comparison->tiles().tiles(); ++tile) {
-    GRIDSCOPE_CHECK(comparison->compare_tile(tile, slots));
+    GRIDSCOPE_CHECK(comparison->compare_tile(tile, slots, memory));
   }
-  return comparison->finish(slots);
+  return comparison->finish(slots, memory);
 }
 
 template <typename T>

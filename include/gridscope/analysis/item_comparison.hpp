@@ -6,17 +6,32 @@
 #include <cstdint>
 #include <memory>
 #include <semaphore>
+#include <vector>
 
 #include "gridscope/analysis/grid_check.hpp"
 #include "gridscope/analysis/grid_plan.hpp"
 #include "gridscope/analysis/row_reader.hpp"
 #include "gridscope/analysis/tile_plan.hpp"
 #include "gridscope/core/result.hpp"
+#include "gridscope/quant/row_block.hpp"
+#include "gridscope/quant/weight_decoder.hpp"
 
 namespace gridscope::analysis {
 
 // How many tiles may be computed at once; reading is not counted.
 using ComputeSlots = std::counting_semaphore<>;
+
+// What the comparison of a tile works in, kept from one tile to the next: fresh pages would cost as
+// much as the comparison.
+struct TileMemory {
+  LoadedTile source;
+  LoadedTile build;
+  quant::RowBlock source_rows;
+  quant::RowBlock build_rows;
+  quant::RowBlock scratch;
+  quant::Int4Rows codes;
+  std::vector<std::byte> source_bytes;  // of decoded rows, rounded to the source's type
+};
 
 class ItemComparison {
  public:
@@ -25,9 +40,10 @@ class ItemComparison {
   [[nodiscard]] virtual const TilePlan& tiles() const = 0;
   // Reads a tile of both sides, then compares it while it holds a slot. Thread-safe for different
   // tiles. Errors: those of reading; kCorrupt for what breaks the build's format.
-  [[nodiscard]] virtual Status compare_tile(std::uint64_t tile, ComputeSlots& slots) = 0;
+  [[nodiscard]] virtual Status compare_tile(std::uint64_t tile, ComputeSlots& slots,
+                                            TileMemory& memory) = 0;
   // Once every tile is done. May read again (columns that look smoothed). Errors: as compare_tile.
-  [[nodiscard]] virtual Result<GridItemResult> finish(ComputeSlots& slots) = 0;
+  [[nodiscard]] virtual Result<GridItemResult> finish(ComputeSlots& slots, TileMemory& memory) = 0;
 };
 
 // Both sides of an item's pair.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gridscope/core/result.hpp"
 #include "gridscope/model/checkpoint.hpp"
@@ -15,10 +16,10 @@
 
 namespace gridscope::analysis {
 
-// Bytes of a tile, kept by their owner. They are not cleared before they are read.
+// Bytes of a tile. The buffer may be larger: it is kept from one tile to the next.
 struct LoadedTile {
-  quant::Tile tile;
-  std::unique_ptr<std::byte[]> buffer;
+  quant::Tile tile = {};
+  std::vector<std::byte> buffer = {};
 };
 
 class RowReader {
@@ -42,8 +43,8 @@ class RowReader {
   [[nodiscard]] quant::RowRange covering(quant::RowRange pair_rows) const;
   [[nodiscard]] std::uint64_t tile_bytes(quant::RowRange pair_rows) const;
 
-  // Reads past any cache. Errors: those of the source.
-  [[nodiscard]] Result<LoadedTile> load(quant::RowRange pair_rows) const;
+  // Reads past any cache, into the buffer of `loaded`. Errors: those of the source.
+  [[nodiscard]] Status load(quant::RowRange pair_rows, LoadedTile& loaded) const;
   // Decodes rows of the pair, from a tile that load() gave for a range that holds them. `scratch`
   // is working memory. Row i of the pair has number i + first_row() in `out`.
   [[nodiscard]] Status decode(const quant::Tile& tile, quant::RowRange pair_rows,

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "gridscope/quant/error_sums.hpp"
@@ -22,7 +23,7 @@ struct LevelMoves {
   std::uint64_t ties = 0;                                    // halfway; counted above as well
 
   [[nodiscard]] std::uint64_t of(int move) const {
-    return counts[static_cast<std::size_t>(move + kFarthest)];
+    return *std::next(counts.begin(), kFarthest + move);
   }
   [[nodiscard]] std::uint64_t weights() const;
   void add(const LevelMoves& other);

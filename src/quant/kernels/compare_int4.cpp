@@ -92,9 +92,9 @@ HWY_INLINE hn::VFromD<Words> spread(const std::uint32_t* numbers) {
   if constexpr (kBlocks == 1) {
     return hn::BitCast(Words(), hn::Set(d, numbers[0]));
   } else {
-    HWY_ALIGN static constexpr std::uint32_t kBlockOfLane[16] = {0, 0, 0, 0, 1, 1, 1, 1,
-                                                                 2, 2, 2, 2, 3, 3, 3, 3};
-    const auto indices = hn::SetTableIndices(d, kBlockOfLane);
+    HWY_ALIGN static constexpr std::array<std::uint32_t, 16> kBlockOfLane = {
+        0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
+    const auto indices = hn::SetTableIndices(d, kBlockOfLane.data());
     return hn::BitCast(Words(), hn::TableLookupLanes(hn::LoadDup128(d, numbers), indices));
   }
 }
@@ -170,9 +170,9 @@ HWY_INLINE void store_sums(const VectorSums& sums, hn::VFromD<Shorts> errors, st
   const auto products =
       add_halves(add_halves(error, squared_source), add_halves(squared_error, product));
   hn::StoreU(products, d, out.products[part].data());
-  HWY_ALIGN std::int32_t lanes[hn::MaxLanes(Ints{})];
+  HWY_ALIGN std::array<std::int32_t, hn::MaxLanes(Ints{})> lanes;
   const auto pairs = hn::Add(build, hn::Shuffle2301(build));
-  hn::Store(hn::Add(pairs, hn::Shuffle1032(pairs)), d, lanes);
+  hn::Store(hn::Add(pairs, hn::Shuffle1032(pairs)), d, lanes.data());
   for (std::size_t block = 0; block < kBlocks; ++block) out.build[part + block] = lanes[4 * block];
 }
 
@@ -189,7 +189,7 @@ HWY_NOINLINE void store_largest(hn::VFromD<Shorts> errors, std::size_t part, Par
 
 // Codes in the order of their columns, two bytes of value each, eighths of 32.
 struct Eighths {
-  hn::VFromD<Shorts> values[4];
+  std::array<hn::VFromD<Shorts>, 4> values;
 };
 
 HWY_INLINE Eighths look_up(hn::VFromD<Bytes> even, hn::VFromD<Bytes> odd, const Parts& parts,

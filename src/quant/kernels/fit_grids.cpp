@@ -113,7 +113,7 @@ struct Search {
 
 // Numbers 2i and 2i + 1 of every group.
 struct Pairs {
-  hn::VFromD<Bits> of[kTogether / 2];
+  std::array<hn::VFromD<Bits>, kTogether / 2> of;
 };
 
 HWY_INLINE Pairs load_pairs(const std::uint8_t* words, std::size_t group_bytes) {
@@ -198,7 +198,7 @@ HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
   const auto largest = usable_largest(search);
   const auto per_level = hn::Div(hn::Set(d, 1.0F), largest);
   auto squares = hn::Zero(d);
-  hn::VFromD<Floats> distances[kTopLevel - kLeast + 1];
+  std::array<hn::VFromD<Floats>, kTopLevel - kLeast + 1> distances;
   for (auto& sum : distances) sum = hn::Zero(d);
   for (std::size_t i = 0; i < std::min(kProbed, batch.group_size); ++i) {
     const auto ratio = hn::Mul(hn::BitCast(d, load_usable(batch, i, largest)), per_level);
@@ -223,9 +223,9 @@ HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
 HWY_INLINE hn::VFromD<Floats> per_level(hn::VFromD<Ints> level) {
   const Floats d;
   if constexpr (kLanes > kTopLevel) {
-    HWY_ALIGN static constexpr float kQuotients[16] = {
+    HWY_ALIGN static constexpr std::array<float, 16> kQuotients = {
         std::numeric_limits<float>::infinity(), 840, 420, 280, 210, 168, 140, 120, 105};
-    return hn::TableLookupLanes(hn::Load(d, kQuotients), hn::IndicesFromVec(d, level));
+    return hn::TableLookupLanes(hn::Load(d, kQuotients.data()), hn::IndicesFromVec(d, level));
   } else {
     return hn::Div(hn::Set(d, static_cast<float>(kCommonMultiple)), hn::ConvertTo(d, level));
   }
@@ -318,7 +318,7 @@ bool choose_tops(Search& search) {
   std::uint32_t any = 0;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     any |= search.candidates[lane];
-    search.top[lane] = std::bit_width(search.candidates[lane] | 1U) - 1;
+    search.top[lane] = static_cast<int>(std::bit_width(search.candidates[lane] | 1U)) - 1;
   }
   return any != 0;
 }
