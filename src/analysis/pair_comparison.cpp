@@ -18,6 +18,7 @@
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/modules.hpp"
 #include "gridscope/quant/codec.hpp"
+#include "gridscope/quant/settled_grids.hpp"
 
 namespace gridscope::analysis {
 namespace {
@@ -80,6 +81,7 @@ class PairComparison final : public ItemComparison {
         build_(std::move(readers.build)),
         dtype_(source_dtype(source_.weight())),
         tiles_(plan_tiles(source_.weight(), build_.weight(), pair_)),
+        read_size_(std::max(source_.read_size(), build_.read_size())),
         results_(tiles_.tiles()) {}
 
   // What has to be known before the first tile: the norms' factor, the source's group size.
@@ -101,12 +103,15 @@ class PairComparison final : public ItemComparison {
 
   [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots,
                                     TileMemory& memory) override {
-    const RowRange rows = tiles_.tile(index);
-    GRIDSCOPE_CHECK(load(rows, memory));
-    slots.acquire();
-    const Status status = compare(rows, memory, results_[index]);
-    slots.release();
-    return status;
+    const RowRange tile = tiles_.tile(index);
+    for (const RowRange rows : tiles_.pieces(tile, read_size_)) {
+      GRIDSCOPE_CHECK(load(rows, memory));
+      slots.acquire();
+      const Status status = compare(rows, rows.first == tile.first, memory, results_[index]);
+      slots.release();
+      GRIDSCOPE_CHECK(status);
+    }
+    return {};
   }
 
   [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& slots, TileMemory& memory) override {
@@ -188,15 +193,26 @@ class PairComparison final : public ItemComparison {
     return SourceRows{.dtype = dtype_, .bytes = memory.source_bytes};
   }
 
-  [[nodiscard]] Status compare(RowRange rows, TileMemory& memory, TileResult& result) const {
-    result.remark = build_.decoder().remark_on(memory.build.tile);
-    for (const quant::RowRange block : tiles_.blocks(rows)) {
+  // Rows of a tile that are in memory. `opens_tile`: the first ones.
+  [[nodiscard]] Status compare(RowRange rows, bool opens_tile, TileMemory& memory,
+                               TileResult& result) const {
+    if (opens_tile) result.remark = build_.decoder().remark_on(memory.build.tile);
+    SourceLattice& lattice = memory.lattice;
+    lattice.columns = pair_.columns;
+    lattice.group_size = group_size_;
+    for (const RowRange block : tiles_.blocks(rows)) {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
-      const SourceLattice lattice = fit_lattice(source, pair_.columns, group_size_);
+      GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
+      GridTotals totals;
+      lattice.settled.clear();
+      if (fused) totals.sums = compare_codes(source, memory);
+      fit_lattice(source, lattice);
       count_classes(lattice, from_, result.grid);
-      GRIDSCOPE_TRY(const bool fused,
-                    compare_codes(block, source, lattice, memory, result));
-      const bool is_first = block.first == rows.first;
+      if (fused) {
+        count_moves(lattice, source, memory.codes, totals);
+        add(std::move(totals), result.totals);
+      }
+      const bool is_first = opens_tile && block.first == rows.first;
       if (is_first) count_rule(lattice, source, result.grid);
       if (fused && !is_first) continue;
       GRIDSCOPE_CHECK(decode_build(block, memory));
@@ -210,20 +226,22 @@ class PairComparison final : public ItemComparison {
     return build_.decode(memory.build.tile, rows, memory.build_rows, memory.scratch);
   }
 
-  // By the fused kernels, or false when they do not fit: nothing is decoded to memory then.
-  [[nodiscard]] Result<bool> compare_codes(RowRange block, const SourceRows& source,
-                                           const SourceLattice& lattice, TileMemory& memory,
-                                           TileResult& result) const {
+  // For the fused kernels, which decode nothing to memory, or false when they do not fit.
+  [[nodiscard]] Result<bool> read_codes(RowRange block, TileMemory& memory) const {
     if (norm_factors_ || dtype_ != Dtype::kBF16 || !build_.is_contiguous()) return false;
-    GRIDSCOPE_TRY(const bool fits,
-                  build_.decoder().decode_int4(memory.build.tile, build_.covering(block),
-                                               memory.codes));
-    if (!fits) return false;
-    GridTotals totals;
-    totals.sums = quant::compare_int4_bf16(memory.codes, source);
-    count_moves(lattice, source, memory.codes, totals);
-    add(std::move(totals), result.totals);
-    return true;
+    return build_.decoder().decode_int4(memory.build.tile, build_.covering(block), memory.codes);
+  }
+
+  // Settles what groups of the source it can.
+  [[nodiscard]] quant::ErrorSums compare_codes(const SourceRows& source, TileMemory& memory) const {
+    const Int4Rows& codes = memory.codes;
+    if (codes.group_size != group_size_) return quant::compare_int4_bf16(codes, source);
+    SourceLattice& lattice = memory.lattice;
+    lattice.steps.resize(codes.rows * codes.groups);
+    lattice.settled.resize(lattice.steps.size());
+    const quant::ErrorSums sums = quant::compare_int4_bf16(codes, source, lattice.steps);
+    quant::settle_grids(codes, source, lattice.steps, lattice.settled);
+    return sums;
   }
 
   void compare_values(const SourceRows& source, const SourceLattice& lattice, const RowBlock& build,
@@ -343,6 +361,7 @@ class PairComparison final : public ItemComparison {
   RowReader build_;
   Dtype dtype_;
   TilePlan tiles_;
+  std::uint64_t read_size_;
   std::optional<Factors> norm_factors_;
   std::uint64_t group_size_ = 0;
   GroupSizeFrom from_ = GroupSizeFrom::kSource;

@@ -93,6 +93,15 @@ std::uint64_t RowReader::tile_bytes(quant::RowRange pair_rows) const {
   return bytes;
 }
 
+std::uint64_t RowReader::read_size() const {
+  std::uint64_t size = 0;
+  for (const auto& place : weight_->places) {
+    if (!place) continue;
+    size = std::max(size, checkpoint_->files[place->file].source->uncached().read_size());
+  }
+  return size;
+}
+
 Status RowReader::load(quant::RowRange pair_rows, LoadedTile& loaded) const {
   loaded.tile = {.rows = covering(pair_rows), .bytes = {}};
   const quant::TileNeeds needs = decoder_->needs(loaded.tile.rows);

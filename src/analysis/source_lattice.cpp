@@ -43,6 +43,15 @@ bool nearly_all_on_grid(const SourceLattice& lattice) {
 // Ratios of steps, in bins: counted as numbers, named at the end.
 class ScaleRatios {
  public:
+  // Of a step that is feasible. It is the build's own where that is, too, and else so near that the
+  // ratio to any feasible one is in the bins next to 1.
+  void count_settled(float step, float build_step) {
+    if (step == build_step) {
+      ++same_;
+    } else {
+      ++bins_[std::fabs(build_step) < std::fabs(step) ? kOneBin - 1 : kOneBin];
+    }
+  }
   void count(const GridFit& fit, double build_step) {
     const double step = std::abs(build_step);
     const bool inside = step > fit.step_low && step < fit.step_high;
@@ -68,6 +77,7 @@ class ScaleRatios {
  private:
   static constexpr double kBinsPerUnit = 16.0;
   static constexpr double kHighestRatio = 4.0;
+  static constexpr std::size_t kOneBin = 16;
 
   std::uint64_t same_ = 0;
   std::array<std::uint64_t, 65> bins_ = {};
@@ -83,7 +93,7 @@ void add_level_moves(const quant::LevelMoves& moves, GridTotals& totals) {
 }
 
 quant::SourceGrid grid_of(const SourceLattice& lattice) {
-  return {.group_size = lattice.group_size, .fits = lattice.fits};
+  return {.group_size = lattice.group_size, .fits = lattice.fits, .settled = lattice.settled};
 }
 
 }  // namespace
@@ -97,28 +107,35 @@ std::uint64_t find_group_size(const quant::SourceRows& source, std::uint64_t col
 
 SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns,
                           std::uint64_t group_size) {
-  const std::size_t width = dtype_info(source.dtype).block_bits / 8;
   SourceLattice lattice{.columns = columns, .group_size = group_size};
-  lattice.fits.resize(source.bytes.size() / width / group_size);
+  fit_lattice(source, lattice);
+  return lattice;
+}
+
+void fit_lattice(const quant::SourceRows& source, SourceLattice& lattice) {
+  const std::size_t width = dtype_info(source.dtype).block_bits / 8;
+  lattice.fits.resize(source.bytes.size() / width / lattice.group_size);
   if (source.dtype == Dtype::kBF16) {
-    quant::fit_grids(source.bytes, group_size, {}, lattice.fits);
-    return lattice;
+    quant::fit_grids(source.bytes, lattice.group_size, {}, lattice.fits, lattice.settled);
+    return;
   }
   const std::vector<float> values = numbers(source);
   for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
-    lattice.fits[g] = quant::fit_grid(std::span(values).subspan(g * group_size, group_size),
-                                      source.dtype, {}, {});
+    const auto group = std::span(values).subspan(g * lattice.group_size, lattice.group_size);
+    lattice.fits[g] = quant::fit_grid(group, source.dtype, {}, {});
   }
-  return lattice;
 }
 
 void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid& grid) {
   std::array<std::uint64_t, kGridClasses> classes = {};
   std::array<std::uint64_t, 2 * quant::kMaxLevel + 1> tops = {};
-  for (const GridFit& fit : lattice.fits) {
-    ++classes.at(static_cast<std::size_t>(fit.verdict));
-    if (fit.verdict != GridClass::kOnGrid) continue;
-    ++*std::next(tops.begin(), quant::kMaxLevel + fit.top_level);
+  for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
+    const bool is_settled = lattice.is_settled(g);
+    const GridClass verdict = is_settled ? GridClass::kOnGrid : lattice.fits[g].verdict;
+    ++classes.at(static_cast<std::size_t>(verdict));
+    if (verdict != GridClass::kOnGrid) continue;
+    const int level = is_settled ? lattice.settled[g] : lattice.fits[g].top_level;
+    ++*std::next(tops.begin(), quant::kMaxLevel + level);
   }
   const auto count = [&](GridClass verdict) {
     return classes.at(static_cast<std::size_t>(verdict));
@@ -145,13 +162,13 @@ void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, S
   for (std::size_t g = 0; g < lattice.groups_per_row(); ++g) {
     const auto group = std::span(values).subspan(g * lattice.group_size, lattice.group_size);
     const bool accepts = quant::fit_repack_rule(group, {}).m != 0;
-    const bool exact = lattice.fits[g].has_step();
+    const bool exact = lattice.is_settled(g) || lattice.fits[g].has_step();
     ++grid.rule_groups;
     if (accepts) ++grid.rule_accepts;
+    if (!accepts && exact) ++grid.rule_misses;
     if (accepts && !exact && lattice.fits[g].verdict == GridClass::kOffGrid) {
       ++grid.rule_accepts_alone;
     }
-    if (!accepts && exact) ++grid.rule_misses;
   }
 }
 
@@ -181,6 +198,10 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
   const std::uint64_t scales = lattice.group_size / build.group_size;
   ScaleRatios ratios;
   for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
+    if (lattice.is_settled(g)) {
+      ratios.count_settled(lattice.steps[g], build.scales[g]);
+      continue;
+    }
     const GridFit& fit = lattice.fits[g];
     if (fit.verdict != GridClass::kOnGrid) continue;
     for (const float scale : std::span(build.scales).subspan(g * scales, scales)) {

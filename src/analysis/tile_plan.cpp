@@ -39,6 +39,14 @@ std::uint64_t down_to_multiple(std::uint64_t value, std::uint64_t unit) {
   return std::max(value - value % unit, unit);
 }
 
+std::vector<quant::RowRange> cut(quant::RowRange rows, std::uint64_t count) {
+  std::vector<quant::RowRange> parts;
+  for (std::uint64_t first = rows.first; first < rows.end(); first += count) {
+    parts.push_back({.first = first, .count = std::min(count, rows.end() - first)});
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::uint64_t bytes_per_row(const model::Weight& weight, std::uint64_t columns) {
@@ -61,20 +69,21 @@ quant::RowRange TilePlan::tile(std::uint64_t index) const {
   return {.first = first, .count = std::min(tile_rows, rows - first)};
 }
 
-std::vector<quant::RowRange> TilePlan::blocks(quant::RowRange tile) const {
-  std::vector<quant::RowRange> all;
-  for (std::uint64_t first = tile.first; first < tile.end(); first += block_rows) {
-    all.push_back({.first = first, .count = std::min(block_rows, tile.end() - first)});
-  }
-  return all;
+std::vector<quant::RowRange> TilePlan::pieces(quant::RowRange tile, std::uint64_t bytes) const {
+  const std::uint64_t fitting = bytes / std::max<std::uint64_t>(bytes_per_row, 1);
+  return cut(tile, is_scattered ? tile.count : down_to_multiple(fitting, block_rows));
+}
+
+std::vector<quant::RowRange> TilePlan::blocks(quant::RowRange part) const {
+  return cut(part, block_rows);
 }
 
 TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,
                     const model::WeightPair& pair) {
   const std::uint64_t unit = row_unit(pair);
-  const bool scattered = is_input_major(source.spec) || is_input_major(build.spec);
-  const std::uint64_t budget = scattered ? kInputMajorTileBytes : kTileBytes;
   TilePlan plan{.rows = pair.source_rows.count};
+  plan.is_scattered = is_input_major(source.spec) || is_input_major(build.spec);
+  const std::uint64_t budget = plan.is_scattered ? kInputMajorTileBytes : kTileBytes;
   plan.bytes_per_row = bytes_per_row(source, pair.columns) * pair.source_rows.stride +
                        bytes_per_row(build, pair.columns) * pair.build_rows.stride;
   plan.block_rows = std::min(plan.rows, down_to_multiple(kBlockWeights / pair.columns, unit));

@@ -34,7 +34,8 @@ Status read_sample(const std::string& text, analysis::GridSelection& selection) 
     return {};
   }
   const auto fraction = parse_real(text);
-  if (!fraction || !(*fraction > 0.0 && *fraction < 1.0)) {
+  const bool is_share = fraction && *fraction > 0.0 && *fraction < 1.0;
+  if (!is_share) {
     return wrong(fmt::format("--sample: expected a count from 1 or a fraction between 0 and 1, "
                              "found {}",
                              quote(text)),

@@ -11,6 +11,7 @@
 #include "gridscope/analysis/grid_check.hpp"
 #include "gridscope/analysis/grid_plan.hpp"
 #include "gridscope/analysis/row_reader.hpp"
+#include "gridscope/analysis/source_lattice.hpp"
 #include "gridscope/analysis/tile_plan.hpp"
 #include "gridscope/core/result.hpp"
 #include "gridscope/quant/row_block.hpp"
@@ -31,6 +32,7 @@ struct TileMemory {
   quant::RowBlock scratch;
   quant::Int4Rows codes;
   std::vector<std::byte> source_bytes;  // of decoded rows, rounded to the source's type
+  SourceLattice lattice;
 };
 
 class ItemComparison {

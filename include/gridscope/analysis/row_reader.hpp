@@ -43,6 +43,8 @@ class RowReader {
   [[nodiscard]] quant::RowRange covering(quant::RowRange pair_rows) const;
   [[nodiscard]] std::uint64_t tile_bytes(quant::RowRange pair_rows) const;
 
+  // About how many bytes the weight's files want to be asked for at once.
+  [[nodiscard]] std::uint64_t read_size() const;
   // Reads past any cache, into the buffer of `loaded`. Errors: those of the source.
   [[nodiscard]] Status load(quant::RowRange pair_rows, LoadedTile& loaded) const;
   // Decodes rows of the pair, from a tile that load() gave for a range that holds them. `scratch`

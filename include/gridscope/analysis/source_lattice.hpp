@@ -23,10 +23,16 @@ namespace gridscope::analysis {
 struct SourceLattice {
   std::uint64_t columns = 0;
   std::uint64_t group_size = 0;           // divides columns
-  std::vector<quant::GridFit> fits = {};  // row-major
+  std::vector<quant::GridFit> fits = {};  // row-major; unspecified for groups that are settled
+  // Of the same groups, by quant::settle_grids(); or empty. And the steps of those that are.
+  std::vector<std::int8_t> settled = {};
+  std::vector<float> steps = {};
 
   [[nodiscard]] std::uint64_t groups_per_row() const { return columns / group_size; }
-  // The grid that a weight lies on.
+  [[nodiscard]] bool is_settled(std::size_t group) const {
+    return !settled.empty() && settled[group] != 0;
+  }
+  // The grid that a weight lies on. Requires: its group is not settled.
   [[nodiscard]] const quant::GridFit& at(std::uint64_t row, std::uint64_t column) const {
     return fits[row * groups_per_row() + column / group_size];
   }
@@ -39,6 +45,8 @@ struct SourceLattice {
 // Requires: group_size divides columns.
 [[nodiscard]] SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns,
                                         std::uint64_t group_size);
+// The same into memory that is kept, for the groups that are not settled.
+void fit_lattice(const quant::SourceRows& source, SourceLattice& lattice);
 
 // Counts the lattice's groups by class. `is_found`: whether the group size was found there, and not
 // taken from the build for want of one.
@@ -47,7 +55,8 @@ void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid&
 // The second opinion: the published rule on the groups of the first row.
 void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, SourceGrid& grid);
 
-// Level moves and scale ratios of a build's rows against the lattice of the same rows.
+// Level moves and scale ratios of a build's rows against the lattice of the same rows. Settled
+// groups are understood where the build's groups are those of the lattice.
 void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::GroupLayout& groups, const quant::RowBlock& build,
                  GridTotals& totals);

@@ -14,14 +14,18 @@ namespace gridscope::analysis {
 
 struct TilePlan {
   std::uint64_t rows = 0;
-  std::uint64_t tile_rows = 0;   // read at once
+  std::uint64_t tile_rows = 0;   // in memory at once, at the most
   std::uint64_t block_rows = 0;  // decoded at once; divides tile_rows, or the tile is all there is
   std::uint64_t bytes_per_row = 0;  // of both sides, rounded up
+  bool is_scattered = false;        // rows lie in strips: fewer at once would be smaller strips
 
   [[nodiscard]] std::uint64_t tiles() const;
   [[nodiscard]] quant::RowRange tile(std::uint64_t index) const;
-  // The blocks of a tile, in order.
-  [[nodiscard]] std::vector<quant::RowRange> blocks(quant::RowRange tile) const;
+  // What is read of a tile at once: whole blocks of about so many bytes, or all of it.
+  [[nodiscard]] std::vector<quant::RowRange> pieces(quant::RowRange tile,
+                                                    std::uint64_t bytes) const;
+  // The blocks of a tile or a piece, in order.
+  [[nodiscard]] std::vector<quant::RowRange> blocks(quant::RowRange part) const;
   [[nodiscard]] std::uint64_t tile_bytes() const { return tile_rows * bytes_per_row; }
 };
 

@@ -51,6 +51,10 @@ class ByteSource {
   // the plain version reads them one after the other. Requests may come in any order and overlap.
   [[nodiscard]] virtual Status read_many(std::span<const ReadRequest> requests) const;
 
+  // How many bytes are best asked for at once where the reader may choose: many where a read is a
+  // round trip, few where they are still in a cache of the CPU when they are looked at.
+  [[nodiscard]] virtual std::uint64_t read_size() const { return 8ULL * 1024 * 1024; }
+
   // The same file past any cache: for bulk data that one run reads once. Lives as long as this.
   [[nodiscard]] virtual const ByteSource& uncached() const { return *this; }
 };

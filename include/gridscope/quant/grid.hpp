@@ -57,9 +57,11 @@ struct GridFit {
                                std::span<std::int16_t> levels);
 
 // The fits of neighbouring groups of `group_size` BF16 numbers each, the same ones that fit_grid()
-// gives, only faster. Requires: bf16.size() == fits.size() * group_size * 2; group_size > 0.
+// gives, only faster. Groups with a level in `settled` (settle_grids()) need no fit: theirs are
+// left unspecified. Requires: bf16.size() == fits.size() * group_size * 2; group_size > 0;
+// settled.empty() or settled.size() == fits.size().
 void fit_grids(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-               std::span<GridFit> fits);
+               std::span<GridFit> fits, std::span<const std::int8_t> settled = {});
 
 // Whether rounding the levels times a step of that magnitude gives the group's weights: whether it
 // lies in the feasible interval. Requires: fit.has_step().

@@ -25,11 +25,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
 
-ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source) {
+ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source, std::span<float> steps) {
   ErrorSums tile;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
     ErrorSums sums{.worst = tile.worst};
-    add_int4_groups(build, source, row, {.first = 0, .count = build.groups}, sums);
+    add_int4_groups(build, source, row, {.first = 0, .count = build.groups}, sums, steps);
     tile.add(sums);
   }
   return tile;
@@ -37,8 +37,8 @@ ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source) {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source) {
-  return compare_plainly(build, source);
+ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, std::span<float> steps) {
+  return compare_plainly(build, source, steps);
 }
 
 #else
@@ -268,6 +268,7 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
 struct Row {
   const Int4Rows& build;
   const SourceRows& source;
+  std::span<float> steps;  // of all rows, or empty
   std::size_t parts_per_group = 1;
   std::size_t parts = 0;  // as far as full vectors go
   Parts about;
@@ -346,6 +347,25 @@ void count_zeros(const Row& row, RowRange groups, ErrorSums& sums) {
     sums.dead_groups += dead ? 1 : 0;
     sums.source_dead_groups += source_dead ? 1 : 0;
     sums.dead_in_both += dead && source_dead ? 1 : 0;
+  }
+}
+
+// The step of least squares, short enough for its products with levels to be exact in float.
+float find_step(const GroupTotals& sums, float scale) {
+  constexpr std::int64_t kFarOff = 2048;  // a build of other levels has errors of more than 2 %
+  if (sums.products[0] == 0) return scale;
+  if (sums.products[1] * kFarOff > sums.products[2] || sums.build == 0) return 0.0F;
+  const float ratio = static_cast<float>(sums.products[3]) / static_cast<float>(sums.build);
+  const auto bits = std::bit_cast<std::uint32_t>(scale * ratio) & 0xfffffff0U;
+  const auto step = std::bit_cast<float>(bits);
+  return step == scale ? 0.0F : step;
+}
+
+void find_steps(const Row& row, RowRange groups) {
+  const std::size_t before = row.number * row.build.groups;
+  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    const GroupTotals total = add_parts(row.sums, g * row.parts_per_group, row.parts_per_group);
+    row.steps[before + g] = find_step(total, row.build.scales[before + g]);
   }
 }
 
@@ -462,6 +482,7 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
       sums.zero_points_used += row.zeros[part] != 0 ? 1 : 0;
     }
   }
+  if (!row.steps.empty()) find_steps(row, groups);
   if (counts.worse) note_worst(row, groups, sums);
   return true;
 }
@@ -490,11 +511,11 @@ void add_row(Row& row, ErrorSums& sums) {
     for (std::uint64_t g = 0; g < whole; g += step) {
       const RowRange groups{.first = g, .count = step};
       if (add_whole_vectors(row, groups, sums)) continue;
-      add_int4_groups(row.build, row.source, row.number, groups, sums);
+      add_int4_groups(row.build, row.source, row.number, groups, sums, row.steps);
     }
   }
   add_int4_groups(row.build, row.source, row.number,
-                  {.first = whole, .count = row.build.groups - whole}, sums);
+                  {.first = whole, .count = row.build.groups - whole}, sums, row.steps);
 }
 
 // Whether groups are cut at vectors, or vectors at groups.
@@ -504,12 +525,13 @@ bool is_whole_vectors(std::uint64_t group_size) {
   return parts % kBlocks == 0 || kBlocks % parts == 0;
 }
 
-ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source) {
-  if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source);
+ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, std::span<float> steps) {
+  if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source, steps);
   const std::size_t parts = build.groups * build.group_size / kPartWeights;
   const std::size_t room = hwy::RoundUpTo(parts, hn::Lanes(Floats()));
   Row row{.build = build,
           .source = source,
+          .steps = steps,
           .parts_per_group = build.group_size / kPartWeights,
           .parts = parts / kBlocks * kBlocks,
           .about = Parts(room + kSpread),
@@ -538,8 +560,9 @@ namespace gridscope::quant {
 
 HWY_EXPORT(compare_int4);
 
-ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source) {
-  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source);
+ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
+                            std::span<float> steps) {
+  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, steps);
 }
 
 }  // namespace gridscope::quant

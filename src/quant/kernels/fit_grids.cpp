@@ -49,9 +49,10 @@ class PlainFit {
 };
 
 void fit_plainly(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-                 std::span<GridFit> fits) {
+                 std::span<GridFit> fits, std::span<const std::int8_t> settled) {
   PlainFit plain(group_size);
   for (std::size_t g = 0; g < fits.size(); ++g) {
+    if (!settled.empty() && settled[g] != 0) continue;
     fits[g] = plain(bf16.subspan(g * group_size * 2, group_size * 2), range);
   }
 }
@@ -59,8 +60,8 @@ void fit_plainly(std::span<const std::byte> bf16, std::uint64_t group_size, Leve
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
 void fit_each(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-              std::span<GridFit> fits) {
-  fit_plainly(bf16, group_size, range, fits);
+              std::span<GridFit> fits, std::span<const std::int8_t> settled) {
+  fit_plainly(bf16, group_size, range, fits, settled);
 }
 
 #else
@@ -193,7 +194,7 @@ HWY_INLINE hn::VFromD<Bits> load_usable(const Batch& batch, std::size_t i,
 // Levels 5 to 8 as far as the distances of a few weights from levels tell. The distance from level
 // q is at most q * 2^-7, so the sum of their squares is at most that of the levels times 2^-14.
 HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
-  constexpr int kLeast = kTopLevel / 2 + 1;
+  constexpr std::size_t kLeast = kTopLevel / 2 + 1;
   const Floats d;
   const auto largest = usable_largest(search);
   const auto per_level = hn::Div(hn::Set(d, 1.0F), largest);
@@ -203,17 +204,18 @@ HWY_INLINE void find_candidates(const Batch& batch, Search& search) {
   for (std::size_t i = 0; i < std::min(kProbed, batch.group_size); ++i) {
     const auto ratio = hn::Mul(hn::BitCast(d, load_usable(batch, i, largest)), per_level);
     squares = hn::MulAdd(ratio, ratio, squares);
-    for (int level = kLeast; level <= kTopLevel; ++level) {
-      const auto position = hn::Mul(ratio, hn::Set(d, static_cast<float>(level)));
+    for (std::size_t k = 0; k < distances.size(); ++k) {
+      const auto position = hn::Mul(ratio, hn::Set(d, static_cast<float>(kLeast + k)));
       const auto distance = hn::Sub(position, hn::Round(position));
-      distances[level - kLeast] = hn::MulAdd(distance, distance, distances[level - kLeast]);
+      distances[k] = hn::MulAdd(distance, distance, distances[k]);
     }
   }
   const Bits bits;
   auto candidates = hn::Zero(bits);
-  for (int level = kLeast; level <= kTopLevel; ++level) {
+  for (std::size_t k = 0; k < distances.size(); ++k) {
+    const std::size_t level = kLeast + k;
     const auto most = hn::Mul(squares, hn::Set(d, static_cast<float>(level * level) * kTolerance));
-    const auto is_near = hn::RebindMask(bits, hn::Le(distances[level - kLeast], most));
+    const auto is_near = hn::RebindMask(bits, hn::Le(distances[k], most));
     candidates = hn::Or(candidates, hn::IfThenElseZero(is_near, hn::Set(bits, 1U << level)));
   }
   hn::Store(candidates, bits, search.candidates.data());
@@ -353,33 +355,81 @@ void fit_batch(const Batch& batch, PlainFit& plain, std::span<GridFit> fits) {
   }
 }
 
+// Fits any batch of groups, however few.
+class BatchFit {
+ public:
+  explicit BatchFit(std::uint64_t group_size)
+      : group_bytes_(2 * group_size),
+        plain_(group_size),
+        values_(hwy::AllocateAligned<float>(group_size * kLanes)),
+        gathered_(group_bytes_ * kLanes) {}
+
+  // Neighbours.
+  void operator()(std::span<const std::byte> groups, std::span<GridFit> fits) {
+    if (fits.size() < kLanes) {
+      std::ranges::copy(groups.first(fits.size() * group_bytes_), gathered_.begin());
+      groups = gathered_;
+    }
+    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(groups.data()),
+                      .group_size = group_bytes_ / 2,
+                      .values = values_.get()};
+    fit_batch(batch, plain_, fits);
+  }
+
+  // Groups here and there: at most kLanes.
+  void scattered(std::span<const std::byte> bf16, std::span<const std::size_t> groups,
+                 std::span<GridFit> fits) {
+    for (std::size_t lane = 0; lane < groups.size(); ++lane) {
+      std::ranges::copy(bf16.subspan(groups[lane] * group_bytes_, group_bytes_),
+                        gathered_.begin() + static_cast<std::ptrdiff_t>(lane * group_bytes_));
+    }
+    std::array<GridFit, kLanes> found;
+    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(gathered_.data()),
+                      .group_size = group_bytes_ / 2,
+                      .values = values_.get()};
+    fit_batch(batch, plain_, std::span(found).first(groups.size()));
+    for (std::size_t lane = 0; lane < groups.size(); ++lane) fits[groups[lane]] = found[lane];
+  }
+
+ private:
+  std::size_t group_bytes_;
+  PlainFit plain_;
+  hwy::AlignedFreeUniquePtr<float[]> values_;
+  std::vector<std::byte> gathered_;
+};
+
 void fit_usual_range(std::span<const std::byte> bf16, std::uint64_t group_size,
                      std::span<GridFit> fits) {
-  PlainFit plain(group_size);
-  const auto values = hwy::AllocateAligned<float>(group_size * kLanes);
-  const std::size_t batch_bytes = group_size * 2 * kLanes;
-  std::vector<std::byte> last;
+  BatchFit fit(group_size);
   for (std::size_t first = 0; first < fits.size(); first += kLanes) {
-    auto bytes = bf16.subspan(first * group_size * 2);
-    if (bytes.size() < batch_bytes) {
-      last.assign(bytes.begin(), bytes.end());
-      last.resize(batch_bytes);
-      bytes = last;
-    }
-    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                      .group_size = group_size,
-                      .values = values.get()};
-    fit_batch(batch, plain, fits.subspan(first, std::min(kLanes, fits.size() - first)));
+    fit(bf16.subspan(first * group_size * 2),
+        fits.subspan(first, std::min(kLanes, fits.size() - first)));
   }
 }
 
+void fit_unsettled(std::span<const std::byte> bf16, std::uint64_t group_size,
+                   std::span<GridFit> fits, std::span<const std::int8_t> settled) {
+  BatchFit fit(group_size);
+  std::array<std::size_t, kLanes> groups = {};
+  std::size_t count = 0;
+  for (std::size_t g = 0; g < fits.size(); ++g) {
+    if (settled[g] != 0) continue;
+    groups[count++] = g;
+    if (count < kLanes) continue;
+    fit.scattered(bf16, groups, fits);
+    count = 0;
+  }
+  if (count > 0) fit.scattered(bf16, std::span(groups).first(count), fits);
+}
+
 void fit_each(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-              std::span<GridFit> fits) {
+              std::span<GridFit> fits, std::span<const std::int8_t> settled) {
   const bool usual = range.lowest == -kTopLevel && range.highest == kTopLevel - 1;
   if (usual && group_size % kTogether == 0) {
-    fit_usual_range(bf16, group_size, fits);
+    settled.empty() ? fit_usual_range(bf16, group_size, fits)
+                    : fit_unsettled(bf16, group_size, fits, settled);
   } else {
-    fit_plainly(bf16, group_size, range, fits);
+    fit_plainly(bf16, group_size, range, fits, settled);
   }
 }
 
@@ -395,8 +445,8 @@ namespace gridscope::quant {
 HWY_EXPORT(fit_each);
 
 void fit_grids(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-               std::span<GridFit> fits) {
-  HWY_DYNAMIC_DISPATCH(fit_each)(bf16, group_size, range, fits);
+               std::span<GridFit> fits, std::span<const std::int8_t> settled) {
+  HWY_DYNAMIC_DISPATCH(fit_each)(bf16, group_size, range, fits, settled);
 }
 
 }  // namespace gridscope::quant

@@ -186,7 +186,8 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
   const std::uint64_t columns = build.groups * build.group_size;
   const auto codes = build.codes.subspan(row * build.row_bytes);
   const auto weights = source.bytes.subspan(row * columns * 2);
-  const auto fits = grid.fits.subspan(row * (columns / grid.group_size));
+  const std::size_t first_fit = row * (columns / grid.group_size);
+  const auto fits = grid.fits.subspan(first_fit);
   std::uint64_t group = 0;
   std::uint64_t source_group = 0;
   for (std::uint64_t first = 0; first < columns;) {
@@ -194,7 +195,9 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
     const std::uint64_t source_end = (source_group + 1) * grid.group_size;
     const std::uint64_t end = std::min(group_end, source_end);
     const GridFit& fit = fits[source_group];
-    if (fit.verdict == GridClass::kOnGrid) {
+    if (grid.is_settled(first_fit + source_group)) {
+      moves.counts[LevelMoves::kFarthest] += end - first;
+    } else if (fit.verdict == GridClass::kOnGrid) {
       const std::uint64_t index = row * build.groups + group;
       const int zero = build.zeros.empty() ? 0 : build.zeros[index];
       count_segment({.codes = codes.subspan(first / 2, (end - first) / 2),

@@ -1,0 +1,159 @@
+// Groups that are settled by a look, against the full search and the plain count of moves, on every
+// CPU target.
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "gridscope/quant/cpu_target.hpp"
+#include "gridscope/quant/level_moves.hpp"
+#include "gridscope/quant/settled_grids.hpp"
+#include "kernels/certain_levels.hpp"
+#include "quant/int4_pair.hpp"
+#include "support/matchers.hpp"
+
+namespace gridscope::quant {
+namespace {
+
+using test::Build;
+using test::Int4Pair;
+
+class SettleGrids : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_THAT(force_cpu_target(GetParam()), test::IsOk()); }
+  void TearDown() override { ASSERT_THAT(force_cpu_target(""), test::IsOk()); }
+};
+
+// Every group that is settled is as the search says; returns how many are.
+std::size_t expect_as_searched(const Int4Pair& pair) {
+  const auto bytes = pair.source_bytes();
+  const SourceRows source{.dtype = Dtype::kBF16, .bytes = bytes};
+  const Int4Rows build = pair.int4_rows(3);
+  std::vector<float> steps(pair.rows * pair.groups);
+  std::vector<std::int8_t> tops(steps.size());
+  EXPECT_EQ(compare_int4_bf16(build, source, steps), compare_int4_bf16(build, source));
+  settle_grids(build, source, steps, tops);
+  std::vector<GridFit> fits(steps.size());
+  fit_grids(bytes, pair.group_size, {}, fits);
+  const LevelMoves moves =
+      count_level_moves(pair.row_block(), source, {.group_size = pair.group_size, .fits = fits});
+  std::vector<GridFit> rest(steps.size());
+  fit_grids(bytes, pair.group_size, {}, rest, tops);
+  const SourceGrid settled{.group_size = pair.group_size, .fits = rest, .settled = tops};
+  EXPECT_EQ(count_level_moves(build, source, settled), moves);
+  std::size_t count = 0;
+  for (std::size_t g = 0; g < tops.size(); ++g) {
+    if (tops[g] == 0) {
+      EXPECT_EQ(rest[g], fits[g]) << g;
+      continue;
+    }
+    ++count;
+    EXPECT_EQ(fits[g].verdict, GridClass::kOnGrid) << g;
+    EXPECT_EQ(fits[g].top_level, tops[g]) << g;
+    EXPECT_TRUE(allows_step(fits[g], std::fabs(static_cast<double>(steps[g])))) << g;
+    const bool allows_own = allows_step(fits[g], std::fabs(static_cast<double>(build.scales[g])));
+    EXPECT_EQ(steps[g] == build.scales[g], allows_own) << g;
+  }
+  return count;
+}
+
+TEST_P(SettleGrids, AgreesWithTheSearchOnBuildsThatKeptTheLevels) {
+  for (const std::uint64_t size : {16U, 32U, 64U, 128U}) {
+    for (const Dtype scales : {Dtype::kBF16, Dtype::kF16, Dtype::kF32}) {
+      const auto pair = test::make_pair(
+          {.rows = 4, .columns = 512, .group_size = size, .scale_dtype = scales}, 3);
+      const std::size_t settled = expect_as_searched(pair);
+      if (size == 32 && scales != Dtype::kF32 && GetParam() != "SCALAR") {
+        EXPECT_GT(settled, pair.scales.size() / 2);
+      }
+    }
+  }
+}
+
+TEST_P(SettleGrids, SettlesWhatIsGivenBackNumberForNumber) {
+  auto pair = test::make_pair({.rows = 8, .columns = 512}, 5);
+  for (std::size_t i = 0; i < pair.codes.size(); ++i) {
+    const double level = pair.codes[i] - 8;
+    pair.source[i] = to_bf16(level * static_cast<double>(pair.scales[i / 32]));
+    if (level == 0.0 && i % 2 == 0) pair.source[i] = 0x8000;  // -0, as rounding leaves it
+  }
+  EXPECT_GT(expect_as_searched(pair), pair.scales.size() * 9 / 10);
+  // The same with negative steps, and with steps near to where BF16 ends.
+  for (const float factor : {-1.0F, 0x1p-95F, 0x1p-120F, 0x1p-127F, 0x1p+90F, 0x1p+110F}) {
+    auto scaled = pair;
+    for (float& scale : scaled.scales) scale *= factor;
+    for (std::size_t i = 0; i < scaled.codes.size(); ++i) {
+      const double level = scaled.codes[i] - 8;
+      scaled.source[i] = to_bf16(level * static_cast<double>(scaled.scales[i / 32]));
+    }
+    expect_as_searched(scaled);
+  }
+}
+
+TEST_P(SettleGrids, LeavesMovedLevelsToTheSearch) {
+  expect_as_searched(test::make_pair({.rows = 4, .columns = 512, .build = Build::kRequantized}, 7));
+  expect_as_searched(test::make_pair({.rows = 4,
+                                      .columns = 512,
+                                      .build = Build::kRequantized,
+                                      .scale_dtype = Dtype::kF16,
+                                      .zero_points = true},
+                                     8));
+  auto pair = test::make_pair({.rows = 2, .columns = 512}, 9);
+  for (std::uint8_t& code : pair.codes) code = static_cast<std::uint8_t>(code ^ 1U);
+  EXPECT_EQ(expect_as_searched(pair), 0);
+}
+
+TEST_P(SettleGrids, AgreesWithTheSearchOnFewAndStrangeLevels) {
+  std::mt19937 random(11);
+  auto pair = test::make_pair({.rows = 16, .columns = 512}, 13);
+  for (std::size_t first = 0; first < pair.codes.size(); first += 32) {
+    // Four levels a group, so that other grids are often possible.
+    std::array<std::uint8_t, 4> levels = {};
+    for (auto& level : levels) level = static_cast<std::uint8_t>(random() % 16);
+    for (std::size_t i = first; i < first + 32; ++i) {
+      pair.codes[i] = levels[random() % 4];
+      const double level = pair.codes[i] - 8;
+      pair.source[i] = to_bf16(level * static_cast<double>(pair.scales[i / 32]));
+    }
+  }
+  EXPECT_GT(expect_as_searched(pair), 0);
+  for (const float scale : {0.0F, INFINITY, std::nanf("")}) {
+    pair.scales[random() % pair.scales.size()] = scale;
+    expect_as_searched(pair);
+  }
+  pair.source[40] = 0x7f80;
+  pair.source[80] = 0x7fc0;
+  expect_as_searched(pair);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SettleGrids, ::testing::ValuesIn(cpu_targets()),
+                         [](const auto& test) { return test.param; });
+
+// Of a set that is called certain, no step and no rounding allows another largest level.
+TEST(CertainLevels, LeaveOneGridOnly) {
+  std::mt19937 random(17);
+  std::uniform_real_distribution<double> mantissa(1.0, 2.0);
+  int certain = 0;
+  for (unsigned magnitudes = 0; magnitudes < 256; ++magnitudes) {
+    if (!kCertainLevels[magnitudes]) continue;
+    ++certain;
+    const int top = static_cast<int>(std::bit_width(magnitudes));
+    for (int trial = 0; trial < 200; ++trial) {
+      const double step = mantissa(random);
+      std::vector<float> values;
+      for (int level = 1; level <= top; ++level) {
+        const bool is_in = (magnitudes >> static_cast<unsigned>(level - 1) & 1U) != 0;
+        if (is_in) values.push_back(test::to_bf16_number(-level * step));
+      }
+      const GridFit fit = fit_grid(values, Dtype::kBF16, {}, {});
+      ASSERT_EQ(fit.verdict, GridClass::kOnGrid) << magnitudes << ' ' << step;
+      ASSERT_EQ(fit.feasible, 1U << static_cast<unsigned>(top)) << magnitudes << ' ' << step;
+    }
+  }
+  EXPECT_GT(certain, 150);
+}
+
+}  // namespace
+}  // namespace gridscope::quant
