@@ -203,8 +203,11 @@ class PairComparison final : public ItemComparison {
     for (const RowRange block : tiles_.blocks(rows)) {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
       GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
+      const bool may_settle = fused && memory.codes.group_size == group_size_;
+      if (may_settle != lattice.settled.has_value()) {
+        lattice.settled = may_settle ? std::optional(quant::SettledGroups()) : std::nullopt;
+      }
       GridTotals totals;
-      lattice.settled.clear();
       if (fused) totals.sums = compare_codes(source, memory);
       fit_lattice(source, lattice);
       count_classes(lattice, from_, result.grid);
@@ -235,12 +238,10 @@ class PairComparison final : public ItemComparison {
   // Settles what groups of the source it can.
   [[nodiscard]] quant::ErrorSums compare_codes(const SourceRows& source, TileMemory& memory) const {
     const Int4Rows& codes = memory.codes;
-    if (codes.group_size != group_size_) return quant::compare_int4_bf16(codes, source);
-    SourceLattice& lattice = memory.lattice;
-    lattice.steps.resize(codes.rows * codes.groups);
-    lattice.settled.resize(lattice.steps.size());
-    const quant::ErrorSums sums = quant::compare_int4_bf16(codes, source, lattice.steps);
-    quant::settle_grids(codes, source, lattice.steps, lattice.settled);
+    if (!memory.lattice.settled) return quant::compare_int4_bf16(codes, source);
+    memory.steps.resize(codes.rows * codes.groups);
+    const quant::ErrorSums sums = quant::compare_int4_bf16(codes, source, memory.steps);
+    quant::settle_grids(codes, source, memory.steps, *memory.lattice.settled);
     return sums;
   }
 

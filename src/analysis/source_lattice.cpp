@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -43,14 +45,10 @@ bool nearly_all_on_grid(const SourceLattice& lattice) {
 // Ratios of steps, in bins: counted as numbers, named at the end.
 class ScaleRatios {
  public:
-  // Of a step that is feasible. It is the build's own where that is, too, and else so near that the
-  // ratio to any feasible one is in the bins next to 1.
-  void count_settled(float step, float build_step) {
-    if (step == build_step) {
-      ++same_;
-    } else {
-      ++bins_[std::fabs(build_step) < std::fabs(step) ? kOneBin - 1 : kOneBin];
-    }
+  void count(const quant::SettledGroups& groups) {
+    same_ += groups.count() - groups.smaller_scales - groups.larger_scales;
+    bins_[kOneBin - 1] += groups.smaller_scales;
+    bins_[kOneBin] += groups.larger_scales;
   }
   void count(const GridFit& fit, double build_step) {
     const double step = std::abs(build_step);
@@ -93,7 +91,7 @@ void add_level_moves(const quant::LevelMoves& moves, GridTotals& totals) {
 }
 
 quant::SourceGrid grid_of(const SourceLattice& lattice) {
-  return {.group_size = lattice.group_size, .fits = lattice.fits, .settled = lattice.settled};
+  return {.group_size = lattice.group_size, .fits = lattice.fits};
 }
 
 }  // namespace
@@ -105,6 +103,13 @@ std::uint64_t find_group_size(const quant::SourceRows& source, std::uint64_t col
   return 0;
 }
 
+const GridFit* SourceLattice::find(std::uint64_t group) const {
+  if (!settled) return &fits[group];
+  const auto found = std::ranges::lower_bound(settled->open, group);
+  if (found == settled->open.end() || *found != group) return nullptr;
+  return &fits[static_cast<std::size_t>(found - settled->open.begin())];
+}
+
 SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns,
                           std::uint64_t group_size) {
   SourceLattice lattice{.columns = columns, .group_size = group_size};
@@ -114,9 +119,16 @@ SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns
 
 void fit_lattice(const quant::SourceRows& source, SourceLattice& lattice) {
   const std::size_t width = dtype_info(source.dtype).block_bits / 8;
-  lattice.fits.resize(source.bytes.size() / width / lattice.group_size);
+  const std::size_t groups = source.bytes.size() / width / lattice.group_size;
+  if (lattice.settled && lattice.settled->open.size() < groups) {
+    const auto& open = lattice.settled->open;
+    lattice.fits.resize(open.size());
+    quant::fit_grids_of(source.bytes, lattice.group_size, open, lattice.fits);
+    return;
+  }
+  lattice.fits.resize(groups);
   if (source.dtype == Dtype::kBF16) {
-    quant::fit_grids(source.bytes, lattice.group_size, {}, lattice.fits, lattice.settled);
+    quant::fit_grids(source.bytes, lattice.group_size, {}, lattice.fits);
     return;
   }
   const std::vector<float> values = numbers(source);
@@ -128,45 +140,48 @@ void fit_lattice(const quant::SourceRows& source, SourceLattice& lattice) {
 
 void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid& grid) {
   std::array<std::uint64_t, kGridClasses> classes = {};
-  std::array<std::uint64_t, 2 * quant::kMaxLevel + 1> tops = {};
-  for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
-    const bool is_settled = lattice.is_settled(g);
-    const GridClass verdict = is_settled ? GridClass::kOnGrid : lattice.fits[g].verdict;
-    ++classes.at(static_cast<std::size_t>(verdict));
-    if (verdict != GridClass::kOnGrid) continue;
-    const int level = is_settled ? lattice.settled[g] : lattice.fits[g].top_level;
-    ++*std::next(tops.begin(), quant::kMaxLevel + level);
+  std::array<std::uint64_t, quant::kMaxLevel + 1> tops = {};
+  for (const GridFit& fit : lattice.fits) {
+    ++classes.at(static_cast<std::size_t>(fit.verdict));
+    if (fit.verdict == GridClass::kOnGrid)
+      ++tops.at(static_cast<std::size_t>(std::abs(fit.top_level)));
+  }
+  std::uint64_t groups = lattice.fits.size();
+  if (lattice.settled) {
+    const auto& levels = lattice.settled->top_levels;
+    std::ranges::transform(levels, tops, tops.begin(), std::plus());
+    classes.at(static_cast<std::size_t>(GridClass::kOnGrid)) += lattice.settled->count();
+    groups += lattice.settled->count();
   }
   const auto count = [&](GridClass verdict) {
     return classes.at(static_cast<std::size_t>(verdict));
   };
-  grid.groups += lattice.fits.size();
+  grid.groups += groups;
   grid.on_grid += count(GridClass::kOnGrid);
   grid.ambiguous += count(GridClass::kAmbiguous);
   grid.dead += count(GridClass::kDead);
   grid.off_grid += count(GridClass::kOffGrid);
   grid.non_finite += count(GridClass::kNonFinite);
-  for (int level = -quant::kMaxLevel; level <= quant::kMaxLevel; ++level) {
-    const std::uint64_t groups = *std::next(tops.begin(), quant::kMaxLevel + level);
-    if (groups > 0) grid.top_levels[level] += groups;
+  for (std::size_t level = 0; level < tops.size(); ++level) {
+    if (tops.at(level) > 0) grid.top_levels[static_cast<int>(level)] += tops.at(level);
   }
   if (from == GroupSizeFrom::kSource) {
-    grid.group_sizes[lattice.group_size] += lattice.fits.size() * lattice.group_size;
+    grid.group_sizes[lattice.group_size] += groups * lattice.group_size;
   }
 }
 
 void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, SourceGrid& grid) {
-  const std::uint64_t rows = lattice.fits.size() / lattice.groups_per_row();
-  const std::vector<float> values =
-      numbers({source.dtype, source.bytes.first(source.bytes.size() / rows)});
+  const std::size_t row_bytes = lattice.columns * dtype_info(source.dtype).block_bits / 8;
+  const std::vector<float> values = numbers({source.dtype, source.bytes.first(row_bytes)});
   for (std::size_t g = 0; g < lattice.groups_per_row(); ++g) {
     const auto group = std::span(values).subspan(g * lattice.group_size, lattice.group_size);
     const bool accepts = quant::fit_repack_rule(group, {}).m != 0;
-    const bool exact = lattice.is_settled(g) || lattice.fits[g].has_step();
+    const GridFit* fit = lattice.find(g);
+    const bool exact = fit == nullptr || fit->has_step();
     ++grid.rule_groups;
     if (accepts) ++grid.rule_accepts;
     if (!accepts && exact) ++grid.rule_misses;
-    if (accepts && !exact && lattice.fits[g].verdict == GridClass::kOffGrid) {
+    if (accepts && fit != nullptr && fit->verdict == GridClass::kOffGrid) {
       ++grid.rule_accepts_alone;
     }
   }
@@ -191,17 +206,33 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
   ratios.add_to(totals.scale_ratio);
 }
 
+// Of groups that a build settled.
+void count_settled_moves(const SourceLattice& lattice, const quant::SettledGroups& settled,
+                         const quant::SourceRows& source, const quant::Int4Rows& build,
+                         GridTotals& totals) {
+  auto moves = quant::count_level_moves(build, source, grid_of(lattice), settled.open);
+  moves.counts[quant::LevelMoves::kFarthest] += settled.count() * lattice.group_size;
+  add_level_moves(moves, totals);
+  ScaleRatios ratios;
+  ratios.count(settled);
+  for (std::size_t i = 0; i < settled.open.size(); ++i) {
+    if (lattice.fits[i].verdict != GridClass::kOnGrid) continue;
+    ratios.count(lattice.fits[i], static_cast<double>(build.scales[settled.open[i]]));
+  }
+  ratios.add_to(totals.scale_ratio);
+}
+
 void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::Int4Rows& build, GridTotals& totals) {
+  if (lattice.settled) {
+    count_settled_moves(lattice, *lattice.settled, source, build, totals);
+    return;
+  }
   add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
   if (lattice.group_size % build.group_size != 0) return;
   const std::uint64_t scales = lattice.group_size / build.group_size;
   ScaleRatios ratios;
   for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
-    if (lattice.is_settled(g)) {
-      ratios.count_settled(lattice.steps[g], build.scales[g]);
-      continue;
-    }
     const GridFit& fit = lattice.fits[g];
     if (fit.verdict != GridClass::kOnGrid) continue;
     for (const float scale : std::span(build.scales).subspan(g * scales, scales)) {

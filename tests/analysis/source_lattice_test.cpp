@@ -100,7 +100,7 @@ TEST(CountClasses, CountsEveryGroupOnce) {
   EXPECT_EQ(grid.non_finite, 1U);
   EXPECT_EQ(grid.ambiguous, 1U);
   EXPECT_EQ(grid.off_grid, 1U);
-  EXPECT_THAT(grid.top_levels, ElementsAre(Pair(-8, 1)));
+  EXPECT_THAT(grid.top_levels, ElementsAre(Pair(8, 1)));
   EXPECT_THAT(grid.group_sizes, ElementsAre(Pair(32, 160)));
 }
 

@@ -120,12 +120,11 @@ def kinds_of(levels, tops, dead):
 
 
 def top_levels(lattices):
-    """Level of the first weight of the largest magnitude -> groups on the grid."""
+    """Largest level, without its sign -> groups on the grid."""
     counts = collections.Counter()
     for lattice in lattices:
         levels = lattice.levels[lattice.kinds == "on_grid"]
-        first = np.abs(levels).argmax(-1)[:, None]
-        counts.update(str(int(level)) for level in np.take_along_axis(levels, first, -1).flat)
+        counts.update(str(int(level)) for level in np.abs(levels).max(-1))
     return dict(counts)
 
 

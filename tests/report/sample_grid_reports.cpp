@@ -42,7 +42,7 @@ analysis::SourceGrid grid() {
   analysis::SourceGrid made{
       .groups = 64, .on_grid = 60, .ambiguous = 1, .dead = 2, .off_grid = 1, .non_finite = 0};
   made.group_sizes = {{32, 2048}};
-  made.top_levels = {{-8, 40}, {7, 20}};
+  made.top_levels = {{8, 40}, {7, 20}};
   made.rule_groups = 32;
   made.rule_accepts = 31;
   made.rule_accepts_alone = 1;

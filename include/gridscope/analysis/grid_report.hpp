@@ -40,7 +40,7 @@ struct SourceGrid {
   std::uint64_t off_grid = 0;
   std::uint64_t non_finite = 0;
   std::map<std::uint64_t, std::uint64_t> group_sizes = {};  // found size -> weights on such a grid
-  std::map<int, std::uint64_t> top_levels = {};  // level of the largest magnitude -> on-grid groups
+  std::map<int, std::uint64_t> top_levels = {};  // of the largest weight, q or -q -> on-grid groups
   // The published repack rule as a second opinion, on the groups of the first row of each tile.
   std::uint64_t rule_groups = 0;
   std::uint64_t rule_accepts = 0;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "gridscope/quant/error_sums.hpp"
 #include "gridscope/quant/grid.hpp"
 #include "gridscope/quant/row_block.hpp"
+#include "gridscope/quant/settled_grids.hpp"
 #include "gridscope/quant/weight_decoder.hpp"
 
 namespace gridscope::analysis {
@@ -22,17 +24,15 @@ namespace gridscope::analysis {
 
 struct SourceLattice {
   std::uint64_t columns = 0;
-  std::uint64_t group_size = 0;           // divides columns
-  std::vector<quant::GridFit> fits = {};  // row-major; unspecified for groups that are settled
-  // Of the same groups, by quant::settle_grids(); or empty. And the steps of those that are.
-  std::vector<std::int8_t> settled = {};
-  std::vector<float> steps = {};
+  std::uint64_t group_size = 0;  // divides columns
+  // The groups that a build of the same group size settled, whose fits are not searched for.
+  std::optional<quant::SettledGroups> settled = {};
+  std::vector<quant::GridFit> fits = {};  // of all groups, row-major, or of those settled->open
 
   [[nodiscard]] std::uint64_t groups_per_row() const { return columns / group_size; }
-  [[nodiscard]] bool is_settled(std::size_t group) const {
-    return !settled.empty() && settled[group] != 0;
-  }
-  // The grid that a weight lies on. Requires: its group is not settled.
+  // The fit of a group, or nothing for one that is settled.
+  [[nodiscard]] const quant::GridFit* find(std::uint64_t group) const;
+  // The grid that a weight lies on. Requires: nothing is settled.
   [[nodiscard]] const quant::GridFit& at(std::uint64_t row, std::uint64_t column) const {
     return fits[row * groups_per_row() + column / group_size];
   }
@@ -45,7 +45,8 @@ struct SourceLattice {
 // Requires: group_size divides columns.
 [[nodiscard]] SourceLattice fit_lattice(const quant::SourceRows& source, std::uint64_t columns,
                                         std::uint64_t group_size);
-// The same into memory that is kept, for the groups that are not settled.
+// The same into memory that is kept, for the groups that are not settled: columns, group_size and
+// settled are given.
 void fit_lattice(const quant::SourceRows& source, SourceLattice& lattice);
 
 // Counts the lattice's groups by class. `is_found`: whether the group size was found there, and not
@@ -55,8 +56,8 @@ void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid&
 // The second opinion: the published rule on the groups of the first row.
 void count_rule(const SourceLattice& lattice, const quant::SourceRows& source, SourceGrid& grid);
 
-// Level moves and scale ratios of a build's rows against the lattice of the same rows. Settled
-// groups are understood where the build's groups are those of the lattice.
+// Level moves and scale ratios of a build's rows against the lattice of the same rows. Requires: of
+// the first form that nothing is settled, of the second that nothing is or this build settled it.
 void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  const quant::GroupLayout& groups, const quant::RowBlock& build,
                  GridTotals& totals);

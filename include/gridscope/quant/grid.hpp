@@ -57,11 +57,13 @@ struct GridFit {
                                std::span<std::int16_t> levels);
 
 // The fits of neighbouring groups of `group_size` BF16 numbers each, the same ones that fit_grid()
-// gives, only faster. Groups with a level in `settled` (settle_grids()) need no fit: theirs are
-// left unspecified. Requires: bf16.size() == fits.size() * group_size * 2; group_size > 0;
-// settled.empty() or settled.size() == fits.size().
+// gives, only faster. Requires: bf16.size() == fits.size() * group_size * 2; group_size > 0.
 void fit_grids(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-               std::span<GridFit> fits, std::span<const std::int8_t> settled = {});
+               std::span<GridFit> fits);
+// Of some of the groups, with levels in [-8, 7]. Requires: fits.size() == groups.size(); the groups
+// lie within bf16.
+void fit_grids_of(std::span<const std::byte> bf16, std::uint64_t group_size,
+                  std::span<const std::uint32_t> groups, std::span<GridFit> fits);
 
 // Whether rounding the levels times a step of that magnitude gives the group's weights: whether it
 // lies in the feasible interval. Requires: fit.has_step().

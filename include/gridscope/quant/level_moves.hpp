@@ -35,22 +35,20 @@ struct LevelMoves {
 struct SourceGrid {
   std::uint64_t group_size = 0;   // divides the columns
   std::span<const GridFit> fits;  // rows x (columns / group_size)
-  // What settle_grids() said of them, where the build's groups are these; else empty. No weight of
-  // a settled group has moved.
-  std::span<const std::int8_t> settled = {};
-
-  [[nodiscard]] bool is_settled(std::size_t group) const {
-    return !settled.empty() && settled[group] != 0;
-  }
 };
 
 // Counts the weights of groups that are on a grid (kOnGrid); others are left out.
-// Requires: source as in compare_rows(); fits of its groups, none settled.
+// Requires: source as in compare_rows(); fits of its groups.
 [[nodiscard]] LevelMoves count_level_moves(const RowBlock& build, const SourceRows& source,
                                            const SourceGrid& grid);
 
 // The same counts for 4-bit codes against BF16. Requires: as compare_int4_bf16().
 [[nodiscard]] LevelMoves count_level_moves(const Int4Rows& build, const SourceRows& source,
                                            const SourceGrid& grid);
+// The same counts of some of the build's groups, which are those of the grid as well. Requires:
+// grid.fits are those of `groups`; grid.group_size == build.group_size.
+[[nodiscard]] LevelMoves count_level_moves(const Int4Rows& build, const SourceRows& source,
+                                           const SourceGrid& grid,
+                                           std::span<const std::uint32_t> groups);
 
 }  // namespace gridscope::quant

@@ -351,14 +351,13 @@ void count_zeros(const Row& row, RowRange groups, ErrorSums& sums) {
 }
 
 // The step of least squares, short enough for its products with levels to be exact in float.
-float find_step(const GroupTotals& sums, float scale) {
-  constexpr std::int64_t kFarOff = 2048;  // a build of other levels has errors of more than 2 %
-  if (sums.products[0] == 0) return scale;
-  if (sums.products[1] * kFarOff > sums.products[2] || sums.build == 0) return 0.0F;
+HWY_INLINE float find_step(const GroupTotals& sums, float scale) {
+  constexpr float kFarOff = 2048.0F;  // a build of other levels has errors of more than 2 %
   const float ratio = static_cast<float>(sums.products[3]) / static_cast<float>(sums.build);
-  const auto bits = std::bit_cast<std::uint32_t>(scale * ratio) & 0xfffffff0U;
-  const auto step = std::bit_cast<float>(bits);
-  return step == scale ? 0.0F : step;
+  const auto step = std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale * ratio) & ~0xfU);
+  const bool is_near =
+      static_cast<float>(sums.products[1]) * kFarOff <= static_cast<float>(sums.products[2]);
+  return sums.products[0] == 0 ? scale : is_near ? step : 0.0F;
 }
 
 void find_steps(const Row& row, RowRange groups) {

@@ -49,10 +49,9 @@ class PlainFit {
 };
 
 void fit_plainly(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-                 std::span<GridFit> fits, std::span<const std::int8_t> settled) {
+                 std::span<GridFit> fits) {
   PlainFit plain(group_size);
   for (std::size_t g = 0; g < fits.size(); ++g) {
-    if (!settled.empty() && settled[g] != 0) continue;
     fits[g] = plain(bf16.subspan(g * group_size * 2, group_size * 2), range);
   }
 }
@@ -60,8 +59,8 @@ void fit_plainly(std::span<const std::byte> bf16, std::uint64_t group_size, Leve
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
 void fit_each(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-              std::span<GridFit> fits, std::span<const std::int8_t> settled) {
-  fit_plainly(bf16, group_size, range, fits, settled);
+              std::span<GridFit> fits) {
+  fit_plainly(bf16, group_size, range, fits);
 }
 
 #else
@@ -355,81 +354,33 @@ void fit_batch(const Batch& batch, PlainFit& plain, std::span<GridFit> fits) {
   }
 }
 
-// Fits any batch of groups, however few.
-class BatchFit {
- public:
-  explicit BatchFit(std::uint64_t group_size)
-      : group_bytes_(2 * group_size),
-        plain_(group_size),
-        values_(hwy::AllocateAligned<float>(group_size * kLanes)),
-        gathered_(group_bytes_ * kLanes) {}
-
-  // Neighbours.
-  void operator()(std::span<const std::byte> groups, std::span<GridFit> fits) {
-    if (fits.size() < kLanes) {
-      std::ranges::copy(groups.first(fits.size() * group_bytes_), gathered_.begin());
-      groups = gathered_;
-    }
-    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(groups.data()),
-                      .group_size = group_bytes_ / 2,
-                      .values = values_.get()};
-    fit_batch(batch, plain_, fits);
-  }
-
-  // Groups here and there: at most kLanes.
-  void scattered(std::span<const std::byte> bf16, std::span<const std::size_t> groups,
-                 std::span<GridFit> fits) {
-    for (std::size_t lane = 0; lane < groups.size(); ++lane) {
-      std::ranges::copy(bf16.subspan(groups[lane] * group_bytes_, group_bytes_),
-                        gathered_.begin() + static_cast<std::ptrdiff_t>(lane * group_bytes_));
-    }
-    std::array<GridFit, kLanes> found;
-    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(gathered_.data()),
-                      .group_size = group_bytes_ / 2,
-                      .values = values_.get()};
-    fit_batch(batch, plain_, std::span(found).first(groups.size()));
-    for (std::size_t lane = 0; lane < groups.size(); ++lane) fits[groups[lane]] = found[lane];
-  }
-
- private:
-  std::size_t group_bytes_;
-  PlainFit plain_;
-  hwy::AlignedFreeUniquePtr<float[]> values_;
-  std::vector<std::byte> gathered_;
-};
-
 void fit_usual_range(std::span<const std::byte> bf16, std::uint64_t group_size,
                      std::span<GridFit> fits) {
-  BatchFit fit(group_size);
+  PlainFit plain(group_size);
+  const auto values = hwy::AllocateAligned<float>(group_size * kLanes);
+  const std::size_t batch_bytes = group_size * 2 * kLanes;
+  std::vector<std::byte> last;
   for (std::size_t first = 0; first < fits.size(); first += kLanes) {
-    fit(bf16.subspan(first * group_size * 2),
-        fits.subspan(first, std::min(kLanes, fits.size() - first)));
+    auto bytes = bf16.subspan(first * group_size * 2);
+    if (bytes.size() < batch_bytes) {
+      last.assign(bytes.begin(), bytes.end());
+      last.resize(batch_bytes);
+      bytes = last;
+    }
+    const Batch batch{.words = reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                      .group_size = group_size,
+                      .values = values.get()};
+    fit_batch(batch, plain, fits.subspan(first, std::min(kLanes, fits.size() - first)));
   }
-}
-
-void fit_unsettled(std::span<const std::byte> bf16, std::uint64_t group_size,
-                   std::span<GridFit> fits, std::span<const std::int8_t> settled) {
-  BatchFit fit(group_size);
-  std::array<std::size_t, kLanes> groups = {};
-  std::size_t count = 0;
-  for (std::size_t g = 0; g < fits.size(); ++g) {
-    if (settled[g] != 0) continue;
-    groups[count++] = g;
-    if (count < kLanes) continue;
-    fit.scattered(bf16, groups, fits);
-    count = 0;
-  }
-  if (count > 0) fit.scattered(bf16, std::span(groups).first(count), fits);
 }
 
 void fit_each(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-              std::span<GridFit> fits, std::span<const std::int8_t> settled) {
+              std::span<GridFit> fits) {
   const bool usual = range.lowest == -kTopLevel && range.highest == kTopLevel - 1;
   if (usual && group_size % kTogether == 0) {
-    settled.empty() ? fit_usual_range(bf16, group_size, fits)
-                    : fit_unsettled(bf16, group_size, fits, settled);
+    fit_usual_range(bf16, group_size, fits);
   } else {
-    fit_plainly(bf16, group_size, range, fits, settled);
+    fit_plainly(bf16, group_size, range, fits);
   }
 }
 
@@ -445,8 +396,20 @@ namespace gridscope::quant {
 HWY_EXPORT(fit_each);
 
 void fit_grids(std::span<const std::byte> bf16, std::uint64_t group_size, LevelRange range,
-               std::span<GridFit> fits, std::span<const std::int8_t> settled) {
-  HWY_DYNAMIC_DISPATCH(fit_each)(bf16, group_size, range, fits, settled);
+               std::span<GridFit> fits) {
+  HWY_DYNAMIC_DISPATCH(fit_each)(bf16, group_size, range, fits);
+}
+
+// Gathered first: that costs a tenth of the search.
+void fit_grids_of(std::span<const std::byte> bf16, std::uint64_t group_size,
+                  std::span<const std::uint32_t> groups, std::span<GridFit> fits) {
+  const std::size_t bytes = 2 * group_size;
+  std::vector<std::byte> gathered(groups.size() * bytes);
+  auto out = gathered.begin();
+  for (const std::uint32_t group : groups) {
+    out = std::ranges::copy(bf16.subspan(group * bytes, bytes), out).out;
+  }
+  fit_grids(gathered, group_size, {}, fits);
 }
 
 }  // namespace gridscope::quant

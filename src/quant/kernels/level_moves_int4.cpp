@@ -186,8 +186,7 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
   const std::uint64_t columns = build.groups * build.group_size;
   const auto codes = build.codes.subspan(row * build.row_bytes);
   const auto weights = source.bytes.subspan(row * columns * 2);
-  const std::size_t first_fit = row * (columns / grid.group_size);
-  const auto fits = grid.fits.subspan(first_fit);
+  const auto fits = grid.fits.subspan(row * (columns / grid.group_size));
   std::uint64_t group = 0;
   std::uint64_t source_group = 0;
   for (std::uint64_t first = 0; first < columns;) {
@@ -195,9 +194,7 @@ void count_row(const Int4Rows& build, const SourceRows& source, const SourceGrid
     const std::uint64_t source_end = (source_group + 1) * grid.group_size;
     const std::uint64_t end = std::min(group_end, source_end);
     const GridFit& fit = fits[source_group];
-    if (grid.is_settled(first_fit + source_group)) {
-      moves.counts[LevelMoves::kFarthest] += end - first;
-    } else if (fit.verdict == GridClass::kOnGrid) {
+    if (fit.verdict == GridClass::kOnGrid) {
       const std::uint64_t index = row * build.groups + group;
       const int zero = build.zeros.empty() ? 0 : build.zeros[index];
       count_segment({.codes = codes.subspan(first / 2, (end - first) / 2),
@@ -218,6 +215,23 @@ void count_rows(const Int4Rows& build, const SourceRows& source, const SourceGri
   for (std::uint64_t row = 0; row < build.rows; ++row) count_row(build, source, grid, row, moves);
 }
 
+void count_groups(const Int4Rows& build, const SourceRows& source, const SourceGrid& grid,
+                  std::span<const std::uint32_t> groups, LevelMoves& moves) {
+  const std::size_t size = build.group_size;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (grid.fits[i].verdict != GridClass::kOnGrid) continue;
+    const std::size_t group = groups[i];
+    const std::size_t first_code =
+        group / build.groups * build.row_bytes + group % build.groups * size / 2;
+    count_segment({.codes = build.codes.subspan(first_code, size / 2),
+                   .weights = source.bytes.subspan(2 * group * size, 2 * size),
+                   .scale = build.scales[group],
+                   .zero = build.zeros.empty() ? 0 : build.zeros[group],
+                   .step = grid.fits[i].step},
+                  moves);
+  }
+}
+
 }  // namespace gridscope::quant::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -226,11 +240,19 @@ HWY_AFTER_NAMESPACE();
 namespace gridscope::quant {
 
 HWY_EXPORT(count_rows);
+HWY_EXPORT(count_groups);
 
 LevelMoves count_level_moves(const Int4Rows& build, const SourceRows& source,
                              const SourceGrid& grid) {
   LevelMoves moves;
   HWY_DYNAMIC_DISPATCH(count_rows)(build, source, grid, moves);
+  return moves;
+}
+
+LevelMoves count_level_moves(const Int4Rows& build, const SourceRows& source,
+                             const SourceGrid& grid, std::span<const std::uint32_t> groups) {
+  LevelMoves moves;
+  HWY_DYNAMIC_DISPATCH(count_groups)(build, source, grid, groups, moves);
   return moves;
 }
 

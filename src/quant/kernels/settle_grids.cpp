@@ -9,11 +9,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 
 #include "gridscope/core/endian.hpp"
 #include "gridscope/quant/codec.hpp"
@@ -23,47 +23,35 @@
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
 
-// Which levels there are: bit q - 1 for q, and for -q.
-struct Levels {
-  unsigned positive = 0;
-  unsigned negative = 0;
+// By code, bit q - 1 for level q or -q.
+using Table = std::array<std::uint8_t, 16>;
+constexpr Table kMagnitudes = {128, 64, 32, 16, 8, 4, 2, 1, 0, 1, 2, 4, 8, 16, 32, 64};
+
+// A group of the build and of the source.
+struct Group {
+  std::span<const std::byte> codes;
+  std::span<const std::byte> weights;
 };
 
-// By code.
-using Table = std::array<std::uint8_t, 16>;
-constexpr Table kPositive = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64};
-constexpr Table kNegative = {128, 64, 32, 16, 8, 4, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0};
-
-Levels find_plainly(std::span<const std::byte> codes) {
-  Levels levels;
-  for (const std::byte pair : codes) {
-    const auto even = std::to_integer<std::size_t>(pair & std::byte{0xf});
-    const auto odd = std::to_integer<std::size_t>(pair >> 4U);
-    levels.positive |= static_cast<unsigned>(kPositive[even] | kPositive[odd]);
-    levels.negative |= static_cast<unsigned>(kNegative[even] | kNegative[odd]);
+// The magnitudes of the levels, or 0 when the levels times the step, rounded, are not the weights.
+unsigned explain_plainly(const Group& group, float step) {
+  unsigned magnitudes = 0;
+  for (std::size_t i = 0; 2 * i < group.weights.size(); ++i) {
+    const auto pair = std::to_integer<unsigned>(group.codes[i / 2]);
+    const std::size_t code = pair >> (i % 2 * 4) & 0xfU;
+    const double level = static_cast<int>(code) + kInt4Lowest;
+    const double expected = bf16_value(to_bf16(level * static_cast<double>(step)));
+    const auto stored = load_le<std::uint16_t>(group.weights.subspan(2 * i));
+    if (expected != bf16_value(stored)) return 0;
+    magnitudes |= kMagnitudes[code];
   }
-  return levels;
-}
-
-bool gives_plainly(std::span<const std::byte> codes, float step,
-                   std::span<const std::byte> weights) {
-  for (std::size_t i = 0; 2 * i < weights.size(); ++i) {
-    const auto pair = std::to_integer<unsigned>(codes[i / 2]);
-    const int level = static_cast<int>(pair >> (i % 2 * 4) & 0xfU) + kInt4Lowest;
-    const double expected = rounded_to(Dtype::kBF16, level * static_cast<double>(step));
-    if (expected != bf16_value(load_le<std::uint16_t>(weights.subspan(2 * i)))) return false;
-  }
-  return true;
+  return magnitudes;
 }
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-Levels find_levels(std::span<const std::byte> codes) {
-  return find_plainly(codes);
-}
-
-bool gives(std::span<const std::byte> codes, float step, std::span<const std::byte> weights) {
-  return gives_plainly(codes, step, weights);
+unsigned explain(const Group& group, float step) {
+  return explain_plainly(group, step);
 }
 
 #else
@@ -72,170 +60,139 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Bytes = hn::Full128<std::uint8_t>;
 using Words = hn::Repartition<std::uint16_t, Bytes>;
-using Halves = hn::Repartition<std::uint64_t, Bytes>;
 
-struct Nibbles {
-  hn::VFromD<Bytes> even;
-  hn::VFromD<Bytes> odd;
-};
-
-HWY_INLINE Nibbles load_nibbles(const std::uint8_t* codes) {
-  const Bytes d;
-  const auto pairs = hn::LoadU(d, codes);
-  const auto shifted = hn::ShiftRight<4>(hn::BitCast(Words(), pairs));
-  return {.even = hn::And(pairs, hn::Set(d, 0xf)),
-          .odd = hn::BitCast(d, hn::And(shifted, hn::Set(Words(), 0x0f0f)))};
-}
-
-// All bytes of eight in one.
-unsigned fold(std::uint64_t bytes) {
-  bytes |= bytes >> 32U;
-  bytes |= bytes >> 16U;
-  return static_cast<unsigned>((bytes | bytes >> 8U) & 0xffU);
-}
-
-Levels fold(hn::VFromD<Bytes> positive, hn::VFromD<Bytes> negative) {
-  const Halves d;
-  const auto a = hn::BitCast(d, positive);
-  const auto b = hn::BitCast(d, negative);
-  std::array<std::uint64_t, 2> both = {};
-  hn::StoreU(hn::Or(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)), d, both.data());
-  return {.positive = fold(both[0]), .negative = fold(both[1])};
-}
-
-Levels find_levels(std::span<const std::byte> codes) {
-  const Bytes d;
-  if (codes.size() % hn::Lanes(d) != 0) return find_plainly(codes);
-  const auto positive_of = hn::LoadU(d, kPositive.data());
-  const auto negative_of = hn::LoadU(d, kNegative.data());
-  auto positive = hn::Zero(d);
-  auto negative = hn::Zero(d);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(codes.data());
-  for (std::size_t i = 0; i < codes.size(); i += hn::Lanes(d)) {
-    const Nibbles pairs = load_nibbles(bytes + i);
-    positive = hn::Or(positive, hn::Or(hn::TableLookupBytes(positive_of, pairs.even),
-                                       hn::TableLookupBytes(positive_of, pairs.odd)));
-    negative = hn::Or(negative, hn::Or(hn::TableLookupBytes(negative_of, pairs.even),
-                                       hn::TableLookupBytes(negative_of, pairs.odd)));
+// 16 numbers as bytes, from vectors of any width.
+template <class V>
+HWY_INLINE hn::VFromD<Bytes> to_bytes(const V& numbers) {
+  if constexpr (std::tuple_size_v<V> == 1) {
+    return hn::TruncateTo(Bytes(), numbers[0]);
+  } else if constexpr (std::tuple_size_v<V> == 2) {
+    const hn::Half<Bytes> half;
+    return hn::Combine(Bytes(), hn::TruncateTo(half, numbers[1]), hn::TruncateTo(half, numbers[0]));
+  } else {
+    const hn::Half<hn::Half<Bytes>> quarter;
+    HWY_ALIGN Table bytes;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      hn::StoreU(hn::TruncateTo(quarter, numbers[i]), quarter, bytes.data() + 4 * i);
+    }
+    return hn::Load(Bytes(), bytes.data());
   }
-  return fold(positive, negative);
 }
 
-// Values of all levels by code, the bytes of BF16 numbers apart.
+// What each code stands for, both bytes of the BF16 number by themselves.
 struct Values {
-  HWY_ALIGN Table low;
-  HWY_ALIGN Table high;
+  hn::VFromD<Bytes> low;
+  hn::VFromD<Bytes> high;
 };
 
-// Products with the step are exact in float.
-void list_values(float step, Values& values) {
+// Products of levels with the step are exact in float.
+HWY_INLINE Values list_values(float step) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToUnsigned<decltype(d)> bits;
-  const hn::Rebind<std::uint8_t, decltype(d)> bytes;
-  for (std::size_t code = 0; code < values.low.size(); code += hn::Lanes(d)) {
-    const auto level = hn::Iota(d, static_cast<float>(static_cast<int>(code) + kInt4Lowest));
-    const auto product = hn::BitCast(bits, hn::Mul(level, hn::Set(d, step)));
+  std::array<hn::VFromD<decltype(bits)>, 16 / hn::MaxLanes(decltype(d){})> low;
+  auto high = low;
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    const int first = static_cast<int>(i * hn::MaxLanes(d)) + kInt4Lowest;
+    const auto product =
+        hn::BitCast(bits, hn::Mul(hn::Iota(d, static_cast<float>(first)), hn::Set(d, step)));
     const auto last = hn::And(hn::ShiftRight<16>(product), hn::Set(bits, 1));
     const auto rounded = hn::Add(product, hn::Add(last, hn::Set(bits, 0x7fff)));
-    hn::StoreU(hn::TruncateTo(bytes, hn::ShiftRight<16>(rounded)), bytes, values.low.data() + code);
-    hn::StoreU(hn::TruncateTo(bytes, hn::ShiftRight<24>(rounded)), bytes,
-               values.high.data() + code);
+    low[i] = hn::ShiftRight<16>(rounded);
+    high[i] = hn::ShiftRight<24>(rounded);
   }
+  return {.low = to_bytes(low), .high = to_bytes(high)};
 }
 
-// Where both are numbers and differ; -0 equals 0.
+// Where the numbers are not equal; -0 equals 0.
 HWY_INLINE hn::VFromD<Words> differences(hn::VFromD<Words> a, const std::uint8_t* stored) {
-  const auto b = hn::BitCast(Words(), hn::LoadU(Bytes(), stored));
+  const Words d;
+  const auto b = hn::BitCast(d, hn::LoadU(Bytes(), stored));
   const auto either = hn::Or(a, b);
-  const auto is_zero = hn::Eq(hn::Add(either, either), hn::Zero(Words()));
-  return hn::IfThenZeroElse(is_zero, hn::Xor(a, b));
+  return hn::IfThenZeroElse(hn::Eq(hn::Add(either, either), hn::Zero(d)), hn::Xor(a, b));
 }
 
-// Whether the levels times the step, rounded, are the weights.
-bool gives(std::span<const std::byte> codes, float step, std::span<const std::byte> weights) {
+// 16 weights, codes in their order.
+HWY_INLINE hn::VFromD<Words> differences(hn::VFromD<Bytes> codes, const Values& values,
+                                         const std::uint8_t* stored) {
   const Bytes d;
-  if (codes.size() % hn::Lanes(d) != 0) return gives_plainly(codes, step, weights);
-  Values values;
-  list_values(step, values);
-  const auto low = hn::Load(d, values.low.data());
-  const auto high = hn::Load(d, values.high.data());
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(codes.data());
-  const auto* stored = reinterpret_cast<const std::uint8_t*>(weights.data());
+  const auto low = hn::TableLookupBytes(values.low, codes);
+  const auto high = hn::TableLookupBytes(values.high, codes);
+  const auto first = hn::BitCast(Words(), hn::InterleaveLower(d, low, high));
+  const auto second = hn::BitCast(Words(), hn::InterleaveUpper(d, low, high));
+  return hn::Or(differences(first, stored), differences(second, stored + 16));
+}
+
+// All bytes in one.
+HWY_INLINE unsigned fold(hn::VFromD<Bytes> bytes) {
+  const hn::Repartition<std::uint64_t, Bytes> d;
+  const auto halves = hn::BitCast(d, bytes);
+  std::uint64_t all = hn::GetLane(hn::Or(halves, hn::Shuffle01(halves)));
+  all |= all >> 32U;
+  all |= all >> 16U;
+  return static_cast<unsigned>((all | all >> 8U) & 0xffU);
+}
+
+HWY_INLINE unsigned explain(const Group& group, float step) {
+  const Bytes d;
+  if (group.codes.size() % hn::Lanes(d) != 0) return explain_plainly(group, step);
+  const Values values = list_values(step);
+  const auto magnitudes_of = hn::LoadU(d, kMagnitudes.data());
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(group.codes.data());
+  const auto* stored = reinterpret_cast<const std::uint8_t*>(group.weights.data());
+  auto magnitudes = hn::Zero(d);
   auto different = hn::Zero(Words());
-  const auto compare = [&](hn::VFromD<Bytes> ordered) HWY_ATTR {
-    const auto of_low = hn::TableLookupBytes(low, ordered);
-    const auto of_high = hn::TableLookupBytes(high, ordered);
-    const auto first = hn::BitCast(Words(), hn::InterleaveLower(d, of_low, of_high));
-    const auto second = hn::BitCast(Words(), hn::InterleaveUpper(d, of_low, of_high));
-    different = hn::Or(different, differences(first, stored));
-    different = hn::Or(different, differences(second, stored + 16));
-    stored += 32;
-  };
-  for (std::size_t i = 0; i < codes.size(); i += hn::Lanes(d)) {
-    const Nibbles pairs = load_nibbles(bytes + i);
-    compare(hn::InterleaveLower(d, pairs.even, pairs.odd));
-    compare(hn::InterleaveUpper(d, pairs.even, pairs.odd));
+  for (std::size_t i = 0; i < group.codes.size(); i += hn::Lanes(d)) {
+    const auto pairs = hn::LoadU(d, codes + i);
+    const auto shifted = hn::ShiftRight<4>(hn::BitCast(Words(), pairs));
+    const auto even = hn::And(pairs, hn::Set(d, 0xf));
+    const auto odd = hn::BitCast(d, hn::And(shifted, hn::Set(Words(), 0x0f0f)));
+    magnitudes = hn::Or(magnitudes, hn::Or(hn::TableLookupBytes(magnitudes_of, even),
+                                           hn::TableLookupBytes(magnitudes_of, odd)));
+    const auto first = hn::InterleaveLower(d, even, odd);
+    const auto second = hn::InterleaveUpper(d, even, odd);
+    different = hn::Or(different, hn::Or(differences(first, values, stored + 4 * i),
+                                         differences(second, values, stored + 4 * i + 32)));
   }
-  return hn::AllTrue(Words(), hn::Eq(different, hn::Zero(Words())));
+  const bool same = hn::AllTrue(Words(), hn::Eq(different, hn::Zero(Words())));
+  return same ? fold(magnitudes) : 0;
 }
 
 #endif
 
-// Whether the first weight of the largest magnitude has a negative level.
-bool is_negative_first(std::span<const std::byte> codes, const Levels& levels, int top) {
-  const auto has_top = [&](unsigned of) { return std::cmp_equal(std::bit_width(of), top); };
-  if (!has_top(levels.positive)) return true;
-  if (!has_top(levels.negative)) return false;
-  for (std::size_t i = 0;; ++i) {
-    const auto pair = std::to_integer<unsigned>(codes[i / 2]);
-    const int level = static_cast<int>(pair >> (i % 2 * 4) & 0xfU) + kInt4Lowest;
-    if (std::abs(level) == top) return level < 0;
-  }
-}
-
-// Far enough from where BF16 has fewer bits, or none.
-bool is_usual(float scale) {
+// Whether the scale is far enough from where BF16 has fewer bits, or none, and no level moves by
+// half a step when it takes the place of the step.
+bool is_usable(float step, float scale) {
   const float magnitude = std::fabs(scale);
-  return magnitude > 1e-30F && magnitude < 1e29F;
+  return magnitude > 1e-30F && magnitude < 1e29F && std::fabs(step - scale) < 0.05F * magnitude;
 }
 
-std::int8_t top_level(std::span<const std::byte> codes, float scale) {
-  const Levels levels = find_levels(codes);
-  const unsigned magnitudes = levels.positive | levels.negative;
-  if (!kCertainLevels[magnitudes]) return 0;
-  const int top = static_cast<int>(std::bit_width(magnitudes));
-  const bool is_negative = is_negative_first(codes, levels, top);
-  // A grid's step is positive unless there is a level -8.
-  const bool turns = scale < 0 && top < -kInt4Lowest;
-  return static_cast<std::int8_t>(is_negative != turns ? -top : top);
-}
-
-// Whether no level moves by half a step when the scale takes the place of the step.
-bool is_near(float step, float scale) {
-  return std::fabs(step / scale - 1.0F) < 0.05F;
-}
-
+// Without branches on the answers, which are hard to foretell.
 void settle_each(const Int4Rows& build, const SourceRows& source, std::span<const float> steps,
-                 std::span<std::int8_t> top_levels) {
+                 SettledGroups& out) {
   const std::size_t group_bytes = build.group_size / 2;
+  out.open.resize(steps.size());
+  std::size_t open = 0;
   std::size_t i = 0;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
-    auto codes = build.codes.subspan(row * build.row_bytes);
+    const auto codes = build.codes.subspan(row * build.row_bytes);
     for (std::uint64_t g = 0; g < build.groups; ++g, ++i) {
+      const Group group{.codes = codes.subspan(g * group_bytes, group_bytes),
+                        .weights = source.bytes.subspan(i * 4 * group_bytes, 4 * group_bytes)};
       const float scale = build.scales[i];
-      const auto of_group = codes.first(group_bytes);
-      codes = codes.subspan(group_bytes);
-      top_levels[i] = 0;
       const bool is_symmetric = build.zeros.empty() || build.zeros[i] == 0;
-      if (!is_symmetric || !is_usual(scale)) continue;
-      const auto weights = source.bytes.subspan(i * build.group_size * 2, build.group_size * 2);
-      const bool is_identical = steps[i] == scale;
-      if (!is_identical && (!is_near(steps[i], scale) || !gives(of_group, steps[i], weights))) {
-        continue;
-      }
-      top_levels[i] = top_level(of_group, scale);
+      const bool may_settle = is_symmetric && is_usable(steps[i], scale);
+      const unsigned magnitudes = may_settle ? explain(group, steps[i]) : 0;
+      const bool settles = kCertainLevels[magnitudes];
+      out.open[open] = static_cast<std::uint32_t>(i);
+      open += settles ? 0 : 1;
+      ++out.top_levels[settles ? static_cast<std::size_t>(std::bit_width(magnitudes)) : 0];
+      const float size = std::fabs(scale);
+      const float of_step = std::fabs(steps[i]);
+      out.smaller_scales += settles && size < of_step ? 1 : 0;
+      out.larger_scales += settles && size > of_step ? 1 : 0;
     }
   }
+  out.open.resize(open);
 }
 
 }  // namespace gridscope::quant::HWY_NAMESPACE
@@ -248,8 +205,12 @@ namespace gridscope::quant {
 HWY_EXPORT(settle_each);
 
 void settle_grids(const Int4Rows& build, const SourceRows& source, std::span<const float> steps,
-                  std::span<std::int8_t> top_levels) {
-  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, steps, top_levels);
+                  SettledGroups& out) {
+  out.top_levels = {};
+  out.smaller_scales = 0;
+  out.larger_scales = 0;
+  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, steps, out);
+  out.top_levels[0] = 0;
 }
 
 }  // namespace gridscope::quant

@@ -26,37 +26,43 @@ class SettleGrids : public ::testing::TestWithParam<std::string> {
   void TearDown() override { ASSERT_THAT(force_cpu_target(""), test::IsOk()); }
 };
 
-// Every group that is settled is as the search says; returns how many are.
+// What is settled is as the search says; returns how many groups are.
 std::size_t expect_as_searched(const Int4Pair& pair) {
   const auto bytes = pair.source_bytes();
   const SourceRows source{.dtype = Dtype::kBF16, .bytes = bytes};
   const Int4Rows build = pair.int4_rows(3);
   std::vector<float> steps(pair.rows * pair.groups);
-  std::vector<std::int8_t> tops(steps.size());
   EXPECT_EQ(compare_int4_bf16(build, source, steps), compare_int4_bf16(build, source));
-  settle_grids(build, source, steps, tops);
+  SettledGroups settled;
+  settle_grids(build, source, steps, settled);
+  EXPECT_EQ(settled.count() + settled.open.size(), steps.size());
+
   std::vector<GridFit> fits(steps.size());
   fit_grids(bytes, pair.group_size, {}, fits);
-  const LevelMoves moves =
-      count_level_moves(pair.row_block(), source, {.group_size = pair.group_size, .fits = fits});
-  std::vector<GridFit> rest(steps.size());
-  fit_grids(bytes, pair.group_size, {}, rest, tops);
-  const SourceGrid settled{.group_size = pair.group_size, .fits = rest, .settled = tops};
-  EXPECT_EQ(count_level_moves(build, source, settled), moves);
-  std::size_t count = 0;
-  for (std::size_t g = 0; g < tops.size(); ++g) {
-    if (tops[g] == 0) {
-      EXPECT_EQ(rest[g], fits[g]) << g;
+  std::vector<GridFit> open(settled.open.size());
+  fit_grids_of(bytes, pair.group_size, settled.open, open);
+  SettledGroups expected{.open = settled.open};
+  auto next = settled.open.begin();
+  for (std::size_t g = 0; g < fits.size(); ++g) {
+    if (next != settled.open.end() && *next == g) {
+      EXPECT_EQ(open[static_cast<std::size_t>(next++ - settled.open.begin())], fits[g]) << g;
       continue;
     }
-    ++count;
     EXPECT_EQ(fits[g].verdict, GridClass::kOnGrid) << g;
-    EXPECT_EQ(fits[g].top_level, tops[g]) << g;
-    EXPECT_TRUE(allows_step(fits[g], std::fabs(static_cast<double>(steps[g])))) << g;
-    const bool allows_own = allows_step(fits[g], std::fabs(static_cast<double>(build.scales[g])));
-    EXPECT_EQ(steps[g] == build.scales[g], allows_own) << g;
+    ++expected.top_levels.at(static_cast<std::size_t>(std::abs(fits[g].top_level)));
+    const double scale = std::fabs(static_cast<double>(build.scales[g]));
+    if (allows_step(fits[g], scale)) continue;
+    ++(scale < std::fabs(fits[g].step) ? expected.smaller_scales : expected.larger_scales);
   }
-  return count;
+  EXPECT_EQ(settled, expected);
+
+  const LevelMoves all =
+      count_level_moves(pair.row_block(), source, {.group_size = pair.group_size, .fits = fits});
+  LevelMoves some =
+      count_level_moves(build, source, {.group_size = pair.group_size, .fits = open}, settled.open);
+  some.counts[LevelMoves::kFarthest] += settled.count() * pair.group_size;
+  EXPECT_EQ(some, all);
+  return settled.count();
 }
 
 TEST_P(SettleGrids, AgreesWithTheSearchOnBuildsThatKeptTheLevels) {
