@@ -73,7 +73,7 @@ struct SourceRows {
 // writing the dequantized weights: unpack, scale, round, compare, add up in registers.
 // `steps` gets for each group the step, near the build's scale, with which the build's levels come
 // nearest to the source, for settle_grids(): the scale itself where the group is identical, 0 where
-// a step cannot help. It may be empty.
+// a step cannot help or a weight has another sign. It may be empty.
 // Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16;
 // steps.empty() or steps.size() == build.rows * build.groups.
 [[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
