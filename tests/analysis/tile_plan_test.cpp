@@ -49,6 +49,27 @@ TEST(TilePlan, CutsALargeWeightIntoTilesOfBoundedSize) {
   expect_covers(plan);
 }
 
+TEST(TilePlan, CutsTilesIntoPiecesOfWholeBlocks) {
+  const auto source = weight(Scheme::kPlain, 4096, 2816, 4096ULL * 2816 * 2);
+  const auto build = weight(Scheme::kCtPackQuantized, 4096, 2816, 4096ULL * 2816 / 2);
+  const TilePlan plan = plan_tiles(source, build, pair(4096, 2816));
+  const quant::RowRange tile = plan.tile(plan.tiles() - 1);
+  for (const std::uint64_t bytes : {1ULL, 400'000ULL, 1ULL << 40U}) {
+    std::vector<quant::RowRange> blocks;
+    for (const quant::RowRange piece : plan.pieces(tile, bytes)) {
+      EXPECT_TRUE(piece.count * plan.bytes_per_row <= bytes || piece.count == plan.block_rows);
+      const auto of_piece = plan.blocks(piece);
+      blocks.insert(blocks.end(), of_piece.begin(), of_piece.end());
+    }
+    EXPECT_EQ(blocks, plan.blocks(tile)) << bytes;
+  }
+  EXPECT_EQ(plan.pieces(tile, 1ULL << 40U), std::vector{tile});
+  // Strips would become shorter, and their number would not.
+  const auto scattered = weight(Scheme::kGptq, 4096, 2816, 4096ULL * 2816 / 2);
+  const TilePlan strips = plan_tiles(source, scattered, pair(4096, 2816));
+  EXPECT_EQ(strips.pieces(strips.tile(0), 1), std::vector{strips.tile(0)});
+}
+
 TEST(TilePlan, ReadsWhatRunsDownTheInputsWhole) {
   const auto source = weight(Scheme::kPlain, 4096, 2816, 4096ULL * 2816 * 2);
   const auto build = weight(Scheme::kGptq, 4096, 2816, 4096ULL * 2816 / 2);
