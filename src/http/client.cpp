@@ -4,7 +4,7 @@
 // the file: its size and ETag (from the caller, else from the first answer) and how far the bytes
 // have come. Each attempt asks for what is still missing. An attempt that got further than any
 // before it starts the count of attempts anew, so a long read survives many breaks, while a server
-// that gives nothing is left after RetryPolicy::max_attempts.
+// that gives nothing is left when RetryPolicy says so.
 
 #include <fmt/format.h>
 
@@ -62,6 +62,14 @@ double random_at(std::chrono::steady_clock::time_point now) {
 
 std::string describe_request(const Request& request) {
   return fmt::format("{} {}", method_name(request.method), request.url.display());
+}
+
+bool may_pass(const SendResult& head) {
+  return head ? is_transient_status(head->status) : is_transient(head.error().code);
+}
+
+HostName host_of(const SendResult& head) {
+  return head ? HostName::kResolved : head.error().host;
 }
 
 class DocumentSink final : public BodySink {
@@ -291,17 +299,17 @@ Result<Document> Client::fetch(const Request& request, std::uint64_t max_bytes) 
   Request asked = request;
   asked.headers.push_back({"Accept-Encoding", "identity"});
   DocumentSink sink(request.method, max_bytes);
-  for (int attempt = 1;; ++attempt) {
-    Result<ResponseHead> head = send_once(asked, sink);
-    const bool transient =
-        head ? is_transient_status(head->status) : is_transient(head.error().code);
-    if (!transient || attempt >= options_.retry.max_attempts) {
+  Attempts attempts(options_.retry);
+  while (true) {
+    SendResult head = send_once(asked, sink);
+    attempts.add(host_of(head));
+    if (!may_pass(head) || attempts.are_enough()) {
       if (!head) return tl::make_unexpected(std::move(head).error());
       Document document{.head = *std::move(head), .body = sink.take_body()};
       if (is_success(document.head.status)) count_body(request, document.body.size());
       return document;
     }
-    GRIDSCOPE_CHECK(pause(request, head, attempt));
+    GRIDSCOPE_CHECK(pause(request, head, attempts.made()));
   }
 }
 
@@ -333,24 +341,25 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
   };
   bool refused_before = false;
   std::uint64_t furthest = 0;
-  for (int attempt = 1;; ++attempt) {
+  Attempts attempts(options_.retry);
+  while (true) {
     Request asked = request;
     asked.headers.push_back({"Range", sink.missing()});
     asked.headers.push_back({"Accept-Encoding", "identity"});
-    Result<ResponseHead> head = send_once(asked, sink);
+    SendResult head = send_once(asked, sink);
+    attempts.add(host_of(head));
     if (head) {
       if (const Status whole = sink.check_whole(); !whole) {
-        head = tl::make_unexpected(in_context(whole.error()));
+        head = tl::make_unexpected(SendError(in_context(whole.error())));
       }
     }
-    const bool transient =
-        head ? is_transient_status(head->status) : is_transient(head.error().code);
+    const bool transient = may_pass(head);
     // A connection may also break after the last byte that was wanted.
     if (sink.is_complete() && (head || transient)) return sink.take_reply();
 
-    if (sink.furthest() > furthest) attempt = 1;
+    if (sink.furthest() > furthest) attempts.begin_anew();
     furthest = sink.furthest();
-    const bool last_attempt = attempt >= options_.retry.max_attempts;
+    const bool last_attempt = attempts.are_enough();
 
     // Caches now and then refuse a range within the size that is known: asked for once more.
     const bool refused = head && head->status == kRangeNotSatisfiable;
@@ -363,7 +372,7 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
       if (head) return sink.take_reply();
       return tl::make_unexpected(std::move(head).error());
     }
-    GRIDSCOPE_CHECK(pause(request, head, attempt));
+    GRIDSCOPE_CHECK(pause(request, head, attempts.made()));
   }
 }
 
@@ -373,13 +382,13 @@ void Client::count_body(const Request& request, std::uint64_t bytes) {
       .source = request.url.display(), .offset = 0, .bytes = bytes, .origin = Origin::kNetwork});
 }
 
-Result<ResponseHead> Client::send_once(const Request& request, BodySink& sink) {
+SendResult Client::send_once(const Request& request, BodySink& sink) {
   observer_.on_event(
       RequestSent{.method = method_name(request.method), .url = request.url.display()});
   return transport_.send(request, sink, options_.stop);
 }
 
-Status Client::pause(const Request& request, const Result<ResponseHead>& failed, int attempt) {
+Status Client::pause(const Request& request, const SendResult& failed, int attempt) {
   const auto wait = retry_wait(options_.retry, {.attempt = attempt,
                                                 .response = failed ? &*failed : nullptr,
                                                 .now = clock_.wall_now(),

@@ -53,7 +53,7 @@ struct Exchange {
   const Request& request;
   BodySink& sink;
   std::stop_token stop;
-  std::promise<Result<ResponseHead>> promise = {};
+  std::promise<SendResult> promise = {};
 
   Easy easy = {};
   List header_list = {};
@@ -313,13 +313,17 @@ Error curl_error(const Exchange& exchange, CURLcode code) {
           std::string(fault->remedy)};
 }
 
-Result<ResponseHead> outcome(Exchange& exchange, CURLcode code) {
+SendResult outcome(Exchange& exchange, CURLcode code) {
   if (!exchange.error && (code == CURLE_OK || exchange.enough)) {
     if (exchange.head_complete) return std::move(exchange.head);
     exchange.error = Error{ErrorCode::kUnavailable, "the response ended within its headers"};
   }
+  const bool unresolved = !exchange.error && (code == CURLE_COULDNT_RESOLVE_HOST ||
+                                              code == CURLE_COULDNT_RESOLVE_PROXY);
   Error error = exchange.error ? *std::move(exchange.error) : curl_error(exchange, code);
-  return tl::make_unexpected(with_context(std::move(error), describe_request(exchange.request)));
+  return tl::make_unexpected(
+      SendError(with_context(std::move(error), describe_request(exchange.request)),
+                unresolved ? HostName::kUnresolved : HostName::kResolved));
 }
 
 // ---- the transport ------------------------------------------------------------------------------
@@ -351,8 +355,7 @@ class CurlTransport final : public Transport {
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 
-  Result<ResponseHead> send(const Request& request, BodySink& sink,
-                            const std::stop_token& stop) override {
+  SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) override {
     auto exchange =
         std::make_unique<Exchange>(Exchange{.request = request, .sink = sink, .stop = stop});
     auto result = exchange->promise.get_future();

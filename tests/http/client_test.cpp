@@ -31,16 +31,17 @@ struct Answer {
   int status = 200;
   std::vector<Header> headers = {};
   std::string body = {};
-  std::optional<Error> error = {};  // after the body; with status 0, before any response
+  std::optional<SendError> error = {};  // after the body; with status 0, before any response
 };
 
 const Error kReset{ErrorCode::kUnavailable, "connection lost"};
+const SendError kUnknownHost{Error{ErrorCode::kUnavailable, "host not found", "check the name"},
+                             HostName::kUnresolved};
 
 // Gives the answers in order and keeps the requests.
 class ScriptedTransport final : public Transport {
  public:
-  Result<ResponseHead> send(const Request& request, BodySink& sink,
-                            const std::stop_token& stop) override {
+  SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) override {
     requests.push_back(request);
     if (stop.stop_requested()) return fail(ErrorCode::kCancelled, "cancelled");
     if (script.empty()) return fail(ErrorCode::kInternal, "the script is at its end");
@@ -201,6 +202,29 @@ TEST_F(ClientTest, FetchGivesUpAfterTheLastAttempt) {
 
   script(std::deque<Answer>(10, {.status = 0, .error = kReset}));
   EXPECT_THAT(fetch(), Fails(ErrorCode::kUnavailable, HasSubstr("connection lost")));
+}
+
+TEST_F(ClientTest, LooksForAHostOnceMore) {
+  script(std::deque<Answer>(10, {.status = 0, .error = kUnknownHost}));
+  const auto not_found = Fails(ErrorCode::kUnavailable,
+                               AllOf(HasSubstr("host not found"), HasSubstr("check the name")));
+  EXPECT_THAT(fetch(), not_found);
+  EXPECT_THAT(transport_.requests, SizeIs(2));
+  EXPECT_THAT(clock_.sleeps(), ElementsAre(seconds(1)));
+  EXPECT_THAT(read(0, 10), not_found);
+  EXPECT_THAT(transport_.requests, SizeIs(4));
+
+  script({{.status = 0, .error = kUnknownHost}, {.body = "found"}});
+  EXPECT_THAT(fetch(), IsOk());
+}
+
+TEST_F(ClientTest, CountsFailedLookUpsInARow) {
+  const Answer lost{.status = 0, .error = kReset};
+  const Answer unknown{.status = 0, .error = kUnknownHost};
+  script({lost, unknown, lost, unknown, lost, {.body = "found"}});
+  EXPECT_THAT(fetch(), IsOk());
+  script({lost, lost, unknown, unknown, {.body = "found"}});
+  EXPECT_THAT(fetch(), Fails(ErrorCode::kUnavailable, HasSubstr("host not found")));
 }
 
 TEST_F(ClientTest, FetchDoesNotRetryWhatIsFinal) {

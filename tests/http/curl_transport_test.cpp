@@ -62,11 +62,11 @@ class CurlTransportTest : public ::testing::Test {
     return serve([reply](const HttpRequest&) { return reply; });
   }
 
-  Result<ResponseHead> send(const Request& request, const std::stop_token& stop = {}) {
+  SendResult send(const Request& request, const std::stop_token& stop = {}) {
     if (transport_ == nullptr) transport_ = make_curl_transport(options_).value();
     return transport_->send(request, sink_, stop);
   }
-  Result<ResponseHead> get(const std::string& path = "/file?key=SECRET") {
+  SendResult get(const std::string& path = "/file?key=SECRET") {
     return send({.url = url_of(server_->url(path))});
   }
 
@@ -356,14 +356,23 @@ TEST_F(CurlTransportTest, NobodyListeningIsUnavailable) {
   serve({.body = "x"});
   const Url url = url_of(server_->url("/?key=SECRET"));
   server_.reset();
-  EXPECT_THAT(send({.url = url}), Fails(ErrorCode::kUnavailable,
-                                        AllOf(HasSubstr("no connection"), HasSubstr("firewall"),
-                                              Not(HasSubstr("SECRET")))));
+  const auto refused = send({.url = url});
+  EXPECT_THAT(refused, Fails(ErrorCode::kUnavailable,
+                             AllOf(HasSubstr("no connection"), HasSubstr("firewall"),
+                                   Not(HasSubstr("SECRET")))));
+  EXPECT_EQ(refused.error().host, HostName::kResolved);
 }
 
-TEST_F(CurlTransportTest, UnknownHostIsUnavailable) {
-  EXPECT_THAT(send({.url = url_of("http://no-such-host.invalid/")}),
-              Fails(ErrorCode::kUnavailable, HasSubstr("host")));
+TEST_F(CurlTransportTest, UnknownHostIsUnavailableAndToldApart) {
+  const auto direct = send({.url = url_of("http://no-such-host.invalid/")});
+  EXPECT_THAT(direct, Fails(ErrorCode::kUnavailable, HasSubstr("host not found")));
+  EXPECT_EQ(direct.error().host, HostName::kUnresolved);
+
+  transport_.reset();
+  options_.proxy = "http://no-such-proxy.invalid:80";
+  const auto proxied = send({.url = url_of("http://host.invalid/")});
+  EXPECT_THAT(proxied, Fails(ErrorCode::kUnavailable, HasSubstr("proxy not found")));
+  EXPECT_EQ(proxied.error().host, HostName::kUnresolved);
 }
 
 TEST_F(CurlTransportTest, HeadersCannotSmuggleOthersIn) {

@@ -34,6 +34,29 @@ TEST(IsTransient, IsOnlyWhatMayPass) {
   EXPECT_FALSE(is_transient(ErrorCode::kCancelled));
 }
 
+TEST(Attempts, AreEnoughAtTheMost) {
+  Attempts attempts({.max_attempts = 3});
+  for (const int made : {1, 2}) {
+    attempts.add(HostName::kResolved);
+    EXPECT_EQ(attempts.made(), made);
+    EXPECT_FALSE(attempts.are_enough());
+  }
+  attempts.add(HostName::kResolved);
+  EXPECT_TRUE(attempts.are_enough());
+  attempts.begin_anew();
+  EXPECT_FALSE(attempts.are_enough());
+}
+
+TEST(Attempts, AreEnoughSoonWhenNoHostIsFound) {
+  Attempts attempts({});
+  attempts.add(HostName::kUnresolved);
+  attempts.add(HostName::kResolved);
+  attempts.add(HostName::kUnresolved);
+  EXPECT_FALSE(attempts.are_enough());
+  attempts.add(HostName::kUnresolved);
+  EXPECT_TRUE(attempts.are_enough());
+}
+
 TEST(RetryWait, DoublesUpToTheLongest) {
   std::vector<milliseconds> waits;
   for (int attempt = 1; attempt <= 6; ++attempt) {

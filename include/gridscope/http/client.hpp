@@ -86,10 +86,9 @@ class Client {
   class RangeSink;
   [[nodiscard]] Result<RangeReply> read_attempts(const Request& request, RangeSink& sink);
   void count_body(const Request& request, std::uint64_t bytes);
-  [[nodiscard]] Result<ResponseHead> send_once(const Request& request, BodySink& sink);
+  [[nodiscard]] SendResult send_once(const Request& request, BodySink& sink);
   // Announces the next try and waits for its time.
-  [[nodiscard]] Status pause(const Request& request, const Result<ResponseHead>& failed,
-                             int attempt);
+  [[nodiscard]] Status pause(const Request& request, const SendResult& failed, int attempt);
 
   Transport& transport_;
   Clock& clock_;

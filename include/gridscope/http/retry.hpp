@@ -2,7 +2,8 @@
 
 // When to try again and how long to wait: a function from values to values. The schedule is that of
 // the reference client huggingface_hub (waits 1, 2, 4, 8, 8 s; six tries; a rate limit's own reset
-// time plus one second), with jitter and with a cap on what a server may ask for.
+// time plus one second), with jitter, with a cap on what a server may ask for, and with less
+// patience for a host that is not found.
 
 #include <chrono>
 #include <cstdint>
@@ -16,10 +17,38 @@ namespace gridscope::http {
 
 struct RetryPolicy {
   int max_attempts = 6;
+  // Of these, in a row, whose host was not found. Waiting seldom mends that: the name is mistyped,
+  // or there is no network. Once more is for a name server that was busy.
+  int max_lookups = 2;
   std::chrono::milliseconds first_wait{1'000};
   std::chrono::milliseconds longest_wait{8'000};
   std::chrono::milliseconds longest_server_wait{300'000};  // asked for more: give up and say so
   double jitter = 0.1;                                     // added, as a share of the wait
+};
+
+// The attempts at one request.
+class Attempts {
+ public:
+  explicit Attempts(const RetryPolicy& policy)
+      : max_attempts_(policy.max_attempts), max_lookups_(policy.max_lookups) {}
+
+  void add(HostName host) {
+    ++made_;
+    failed_lookups_ = host == HostName::kResolved ? 0 : failed_lookups_ + 1;
+  }
+  // The latest one got somewhere and is counted as the first.
+  void begin_anew() { made_ = 1; }
+
+  [[nodiscard]] int made() const { return made_; }
+  [[nodiscard]] bool are_enough() const {
+    return made_ >= max_attempts_ || failed_lookups_ >= max_lookups_;
+  }
+
+ private:
+  int max_attempts_;
+  int max_lookups_;
+  int made_ = 0;
+  int failed_lookups_ = 0;
 };
 
 // 408, 429, 500, 502, 503, 504.

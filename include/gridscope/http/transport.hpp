@@ -11,6 +11,8 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "gridscope/core/result.hpp"
@@ -52,6 +54,19 @@ struct ResponseHead {
   Headers headers;
 };
 
+enum class HostName : std::uint8_t { kResolved, kUnresolved };
+
+// Why an exchange ended without a whole response. To callers it is an Error; that a name was not
+// found is told apart for the client alone, which has less patience with it.
+struct SendError : Error {
+  // Implicit, so that what others found wrong, a sink for one, passes through as it is.
+  SendError(Error error, HostName name = HostName::kResolved)
+      : Error(std::move(error)), host(name) {}
+
+  HostName host;  // of the server, or of the proxy that is asked in its place
+};
+using SendResult = tl::expected<ResponseHead, SendError>;
+
 // What a sink wants after a piece of the body.
 enum class Flow : std::uint8_t {
   kMore,
@@ -74,12 +89,12 @@ class Transport {
   virtual ~Transport() = default;
 
   // Returns once the response has ended, whatever its status.
-  // Errors: kUnavailable (no connection, reset, ended early), kTimeout (stalled), kPermission (TLS
-  // verification, proxy authentication), kCorrupt (no HTTP), kLimit (headers too long), kCancelled,
-  // kInvalidArgument (a request header with a line break), and those of the sink. Messages carry no
-  // query string and no header value.
-  [[nodiscard]] virtual Result<ResponseHead> send(const Request& request, BodySink& sink,
-                                                  const std::stop_token& stop) = 0;
+  // Errors: kUnavailable (unknown host, no connection, reset, ended early), kTimeout (stalled),
+  // kPermission (TLS verification, proxy authentication), kCorrupt (no HTTP), kLimit (headers too
+  // long), kCancelled, kInvalidArgument (a request header with a line break), and those of the
+  // sink. Messages carry no query string and no header value.
+  [[nodiscard]] virtual SendResult send(const Request& request, BodySink& sink,
+                                        const std::stop_token& stop) = 0;
 };
 
 }  // namespace gridscope::http
