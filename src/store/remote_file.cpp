@@ -94,6 +94,16 @@ void warn_if_ignored(RemoteSession& session, const Answer& answer) {
       kIgnoredRemedy);
 }
 
+// kCorrupt and kUnsupported are what is said of a file for its own bytes, and a report may be made
+// of them. An answer that makes no sense, from a login page that stepped between for one, brought
+// none of its bytes.
+Error about_the_server(Error error) {
+  if (error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kUnsupported) {
+    error.code = ErrorCode::kUnavailable;
+  }
+  return error;
+}
+
 bool is_sha256(std::string_view id) {
   return id.size() == kSha256Digits &&
          id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -120,9 +130,9 @@ class RemoteFile final : public io::ByteSource {
     }
     const std::vector<io::CoalescedRange> ranges =
         io::coalesce(requests, {.max_length = kMaxPieceBytes});
-    return parallel_chunks(
-        ranges.size(), session().connections(),
-        [&](std::size_t i) { return read_range(ranges[i], requests); }, session().client().stop());
+    const auto read = [&](std::size_t i) { return read_range(ranges[i], requests); };
+    return parallel_chunks(ranges.size(), session().connections(), read, session().client().stop())
+        .map_error(about_the_server);
   }
 
  private:

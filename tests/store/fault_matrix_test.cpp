@@ -170,35 +170,34 @@ void add_lies(std::vector<Case>& cases) {
     cases.push_back({std::move(name), content, change, kAlways, std::move(errors)});
   };
   add("whole_file_for_a_range", ignore_range, {});
-  add("gzip_on_a_range", with_field("Content-Encoding", "gzip"), {ErrorCode::kUnsupported});
-  add("no_content_range", without_field("Content-Range"), {ErrorCode::kCorrupt});
+  add("gzip_on_a_range", with_field("Content-Encoding", "gzip"), {ErrorCode::kUnavailable});
+  add("no_content_range", without_field("Content-Range"), {ErrorCode::kUnavailable});
   for (const char* range : {"bytes 1-10/300000", "bytes 0-299999/300001", "bytes 5-4/300000",
                             "bytes */300000", "bytes 0-9/177", "items 0-9/300000", "",
                             "bytes 18446744073709551615-18446744073709551616/5"}) {
     add(fmt::format("content_range_{}", cases.size()), with_field("Content-Range", range),
-        {ErrorCode::kCorrupt, ErrorCode::kChanged});
+        {ErrorCode::kUnavailable, ErrorCode::kChanged});
   }
-  add("short_body", with_body_longer_by(-1), {ErrorCode::kCorrupt});
-  add("no_body", with_body_longer_by(-1'000'000), {ErrorCode::kCorrupt});
-  add("long_body", with_body_longer_by(1), {ErrorCode::kCorrupt});
-  add("very_long_body", with_body_longer_by(1'000'000), {ErrorCode::kCorrupt});
+  add("short_body", with_body_longer_by(-1), {ErrorCode::kUnavailable});
+  add("no_body", with_body_longer_by(-1'000'000), {ErrorCode::kUnavailable});
+  add("long_body", with_body_longer_by(1), {ErrorCode::kUnavailable});
+  add("very_long_body", with_body_longer_by(1'000'000), {ErrorCode::kUnavailable});
   add("multipart",
       instead({.status = 206,
                .fields = {{"Content-Type", "multipart/byteranges; boundary=x"}},
                .body = "--x"}),
-      {ErrorCode::kCorrupt});
-  add("no_http", instead({.raw = "SSH-2.0-OpenSSH\r\n"}),
-      {ErrorCode::kCorrupt, ErrorCode::kUnavailable});
-  add("status_204", instead({.status = 204}), {ErrorCode::kUnsupported});
+      {ErrorCode::kUnavailable});
+  add("no_http", instead({.raw = "SSH-2.0-OpenSSH\r\n"}), {ErrorCode::kUnavailable});
+  add("status_204", instead({.status = 204}), {ErrorCode::kUnavailable});
   add("status_400", instead({.status = 400, .body = "<html>too large</html>"}),
-      {ErrorCode::kUnsupported});
+      {ErrorCode::kUnavailable});
   add("refused", instead({.status = 403, .body = "Auth failed: invalid range"}),
       {ErrorCode::kPermission});
   add("gone", instead({.status = 404}), {ErrorCode::kNotFound});
   add("range_refused", instead({.status = 416, .fields = {{"Content-Range", "bytes */300000"}}}),
-      {ErrorCode::kCorrupt});
-  add("range_refused_without_total", instead({.status = 416}), {ErrorCode::kCorrupt});
-  add("content_loop", redirect_to_itself, {ErrorCode::kCorrupt});
+      {ErrorCode::kUnavailable});
+  add("range_refused_without_total", instead({.status = 416}), {ErrorCode::kUnavailable});
+  add("content_loop", redirect_to_itself, {ErrorCode::kUnavailable});
 }
 
 // What only the Hub's own hops can do wrong.
@@ -207,18 +206,18 @@ void add_hub_lies(std::vector<Case>& cases) {
   const auto add = [&](std::string name, const Change& change, std::vector<ErrorCode> errors) {
     cases.push_back({std::move(name), resolve, change, kAlways, std::move(errors)});
   };
-  add("loop", redirect_to_itself, {ErrorCode::kCorrupt});
-  add("no_location", without_field("Location"), {ErrorCode::kCorrupt});
-  add("bad_location", with_field("Location", "ftp://x/y"), {ErrorCode::kCorrupt});
+  add("loop", redirect_to_itself, {ErrorCode::kUnavailable});
+  add("no_location", without_field("Location"), {ErrorCode::kUnavailable});
+  add("bad_location", with_field("Location", "ftp://x/y"), {ErrorCode::kUnavailable});
   add("commit_moved", with_field("X-Repo-Commit", std::string(40, 'f')), {ErrorCode::kChanged});
   add("size_differs", with_field("X-Linked-Size", "1"), {ErrorCode::kChanged});
   add("content_differs", with_field("X-Linked-ETag", '"' + std::string(64, 'f') + '"'),
       {ErrorCode::kChanged});
-  add("no_commit", without_field("X-Repo-Commit"), {ErrorCode::kUnsupported});
+  add("no_commit", without_field("X-Repo-Commit"), {ErrorCode::kUnavailable});
   add("login_page", instead({.fields = {{"Content-Type", "text/html"}}, .body = "<html>Log in"}),
-      {ErrorCode::kUnsupported});
+      {ErrorCode::kUnavailable});
   add("login_redirect", instead({.status = 302, .fields = {{"Location", "http://localhost:1/"}}}),
-      {ErrorCode::kUnsupported});
+      {ErrorCode::kUnavailable});
   add("range_refused_by_a_cache",
       [](const HttpRequest& request, HttpReply reply) {
         if (request.method == "HEAD") return reply;
@@ -239,7 +238,7 @@ void add_hub_lies(std::vector<Case>& cases) {
                      return reply;
                    },
                    kAlways,
-                   {ErrorCode::kUnsupported},
+                   {ErrorCode::kUnavailable},
                    "config.json"});
 }
 

@@ -189,7 +189,18 @@ TEST_F(RemoteFileTest, GivesUpOnAContentHostThatRedirectsForEver) {
        }});
   EXPECT_THAT(
       read_text(*file(), 5, 10),
-      Fails(ErrorCode::kCorrupt, AllOf(HasSubstr("redirects"), Not(HasSubstr("Signature")))));
+      Fails(ErrorCode::kUnavailable, AllOf(HasSubstr("redirects"), Not(HasSubstr("Signature")))));
+}
+
+// What is said of the file itself must come from its bytes.
+TEST_F(RemoteFileTest, NonsenseOfAServerIsNoFaultOfTheFile) {
+  const std::vector<HttpReply> nonsense = {
+      {.raw = "220 ready\r\n"}, {.status = 206, .body = "no Content-Range"}, {.status = 204}};
+  for (const HttpReply& reply : nonsense) {
+    world_.hub.clear_faults();
+    refuse_content(reply, SIZE_MAX);
+    EXPECT_THAT(read_text(*file(), 5, 10), Fails(ErrorCode::kUnavailable, HasSubstr("localhost")));
+  }
 }
 
 TEST_F(RemoteFileTest, AsksByHeadAfterARangeWasAppliedToARedirect) {
