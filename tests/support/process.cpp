@@ -7,13 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
-
-#include "support/temp_dir.hpp"
 
 extern char** environ;
 
@@ -73,34 +72,58 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
-ProcessResult run_process(const std::vector<std::string>& arguments,
-                          const ProcessOptions& options) {
-  const TempDir output;
+RunningProcess::RunningProcess(const std::vector<std::string>& arguments,
+                               const ProcessOptions& options) {
   Actions actions;
   actions.open(STDIN_FILENO, "/dev/null", O_RDONLY);
-  actions.open(STDOUT_FILENO, output / "out", O_WRONLY | O_CREAT | O_TRUNC);
-  actions.open(STDERR_FILENO, output / "err", O_WRONLY | O_CREAT | O_TRUNC);
+  actions.open(STDOUT_FILENO, output_ / "out", O_WRONLY | O_CREAT | O_TRUNC);
+  actions.open(STDERR_FILENO, output_ / "err", O_WRONLY | O_CREAT | O_TRUNC);
   if (!options.directory.empty()) actions.change_directory(options.directory);
   std::vector<std::string> words = arguments;
   std::vector<std::string> variables = merged_environment(options);
 
-  const auto begin = std::chrono::steady_clock::now();
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, words.front().c_str(), actions.get(), nullptr,
+  begin_ = std::chrono::steady_clock::now();
+  const int error = ::posix_spawnp(&child_, words.front().c_str(), actions.get(), nullptr,
                                    pointers(words).data(), pointers(variables).data());
   if (error != 0) throw std::runtime_error(words.front() + ": " + std::strerror(error));
+}
+
+RunningProcess::~RunningProcess() {
+  if (child_ == 0) return;
+  ::kill(child_, SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+}
+
+void RunningProcess::send(int signal) const {
+  ::kill(child_, signal);
+}
+
+bool RunningProcess::has_ended() const {
+  // WNOWAIT leaves it for wait(), so that its number is not given to another process meanwhile.
+  siginfo_t state{};
+  return ::waitid(P_PID, static_cast<id_t>(child_), &state, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         state.si_pid == child_;
+}
+
+ProcessResult RunningProcess::wait() {
   int status = 0;
   rusage usage{};
-  if (::wait4(child, &status, 0, &usage) != child) throw std::runtime_error("wait4 failed");
+  if (::wait4(child_, &status, 0, &usage) != child_) throw std::runtime_error("wait4 failed");
+  child_ = 0;
 
   ProcessResult result;
-  result.wall = std::chrono::steady_clock::now() - begin;
+  result.wall = std::chrono::steady_clock::now() - begin_;
   result.cpu = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-  result.out = read_text(output / "out");
-  result.err = read_text(output / "err");
+  result.out = read_text(output_ / "out");
+  result.err = read_text(output_ / "err");
   return result;
+}
+
+ProcessResult run_process(const std::vector<std::string>& arguments,
+                          const ProcessOptions& options) {
+  return RunningProcess(arguments, options).wait();
 }
 
 }  // namespace gridscope::test

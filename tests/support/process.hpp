@@ -1,12 +1,16 @@
 #pragma once
 
-// Runs a program to its end and keeps what it said and what it cost.
+// Runs a program to its end, or to a signal, and keeps what it said and what it cost.
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "support/temp_dir.hpp"
 
 namespace gridscope::test {
 
@@ -27,8 +31,30 @@ struct ProcessResult {
   std::uint64_t peak_rss_bytes = 0;
 };
 
-// `arguments[0]` is the program, looked up in PATH when it has no slash. Standard input is empty.
-// Throws std::runtime_error when it cannot be started.
+// A program that runs until it ends or is made to.
+class RunningProcess {
+ public:
+  // `arguments[0]` is the program, looked up in PATH when it has no slash. Standard input is empty.
+  // Throws std::runtime_error when it cannot be started.
+  explicit RunningProcess(const std::vector<std::string>& arguments,
+                          const ProcessOptions& options = {});
+  // Kills it, unless somebody waited for its end.
+  ~RunningProcess();
+  RunningProcess(const RunningProcess&) = delete;
+  RunningProcess& operator=(const RunningProcess&) = delete;
+
+  void send(int signal) const;
+  [[nodiscard]] bool has_ended() const;
+  // Once. Throws std::runtime_error when the system does not tell.
+  [[nodiscard]] ProcessResult wait();
+
+ private:
+  TempDir output_;
+  std::chrono::steady_clock::time_point begin_;
+  pid_t child_ = 0;  // 0: waited for
+};
+
+// A RunningProcess that nobody disturbs.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& arguments,
                                         const ProcessOptions& options = {});
 
