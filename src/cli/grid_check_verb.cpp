@@ -114,8 +114,8 @@ Result<GridReport> merge(const Arguments& arguments, app::Context& context) {
 }
 
 Answer answer(const Arguments& arguments, const GridReport& report) {
-  return {.text = render(report, arguments.text("format")),
-          .exit_code = reaches(report.findings, arguments.text("fail-on")) ? 1 : 0};
+  return judged(render(report, arguments.text("format")), report.findings,
+                arguments.text("fail-on"));
 }
 
 }  // namespace

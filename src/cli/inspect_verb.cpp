@@ -32,8 +32,8 @@ Result<Answer> run_inspect(const Arguments& arguments, const Surroundings& aroun
   GRIDSCOPE_TRY(const auto context,
                 app::Context::make(make_settings(arguments), around.observer, around.stop));
   GRIDSCOPE_TRY(const auto inspection, app::inspect(make_request(arguments), *context));
-  return Answer{.text = render(inspection, arguments.text("format")),
-                .exit_code = reaches(inspection.findings, arguments.text("fail-on")) ? 1 : 0};
+  return judged(render(inspection, arguments.text("format")), inspection.findings,
+                arguments.text("fail-on"));
 }
 
 }  // namespace gridscope::cli

@@ -86,12 +86,13 @@ bool has_output_file(const Arguments& arguments) {
 }
 
 // The report, where one sees why, went to a file.
-void explain_failure(const Arguments& arguments, ConsoleObserver& console) {
+void explain_failure(const Arguments& arguments, std::string_view failures,
+                     ConsoleObserver& console) {
   if (!has_output_file(arguments) || arguments.flag("quiet")) return;
   console.show_error(arguments.subject(),
-                     {.message = fmt::format("there are findings at or above --fail-on {}",
-                                             arguments.text("fail-on")),
-                      .remedy = fmt::format("they are in {}", quote(arguments.text("output")))});
+                     {.message = fmt::format("found {}: exit code 1, as --fail-on {} asks",
+                                             failures, arguments.text("fail-on")),
+                      .remedy = fmt::format("see {}", quote(arguments.text("output")))});
 }
 
 Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output& output) {
@@ -109,7 +110,9 @@ Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output&
   }
   if (reader_is_gone(written)) return kNoVerdict;
   GRIDSCOPE_CHECK(written);
-  if (result && result->exit_code == kCheckFailed) explain_failure(arguments, console);
+  if (result && result->exit_code == kCheckFailed) {
+    explain_failure(arguments, result->failures, console);
+  }
   return result.map(&Answer::exit_code);
 }
 

@@ -76,6 +76,9 @@ TEST_F(GridCheckVerb, RequirementsDecideTheExitCode) {
   EXPECT_EQ(code({"--min-sqnr", "99"}), 1);
   EXPECT_EQ(code({"--min-sqnr", "20"}), 0);
   EXPECT_EQ(code({"--tensor", "*norm*", "--require", "exact"}), 0);
+  const auto failed = run("moved", {"--require", "same_grid", "--max-moved", "0"});
+  ASSERT_THAT(failed, test::IsOk());
+  EXPECT_EQ(failed->failures, "2 errors");
 }
 
 TEST_F(GridCheckVerb, ThePlanComparesNothing) {

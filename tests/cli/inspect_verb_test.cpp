@@ -68,6 +68,7 @@ TEST_F(InspectVerb, FailsOnTheSeverityThatIsNamed) {
   EXPECT_EQ(run({}).value().exit_code, 0);
   EXPECT_EQ(run({"--fail-on", "error"}).value().exit_code, 0);
   EXPECT_EQ(run({"--fail-on", "warning"}).value().exit_code, 1);
+  EXPECT_EQ(run({"--fail-on", "warning"}).value().failures, "1 warning");
   EXPECT_EQ(run({"--fail-on", "never"}).value().exit_code, 0);
 }
 

@@ -100,7 +100,7 @@ TEST(Run, SaysWhyACheckFailedWhenTheReportGoesToAFile) {
   const Outcome outcome = run_words(words);
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.err, "gridscope: inspect " + model +
-                             ": there are findings at or above --fail-on warning; they are in \"" +
+                             ": found 1 warning: exit code 1, as --fail-on warning asks; see \"" +
                              path + "\"\n");
   std::vector<const char*> quiet = words;
   quiet.push_back("--quiet");

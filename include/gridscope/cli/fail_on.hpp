@@ -3,13 +3,20 @@
 // What --fail-on makes of findings.
 
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "gridscope/cli/verbs.hpp"
 #include "gridscope/core/finding.hpp"
 
 namespace gridscope::cli {
 
-// Whether the worst finding is as severe as `fail_on` says: "error", "warning" or "never".
-[[nodiscard]] bool reaches(std::span<const Finding> findings, std::string_view fail_on);
+// "2 errors and 1 warning": the findings that are as severe as `fail_on` says, which is "error",
+// "warning" or "never". Empty when there are none.
+[[nodiscard]] std::string failures(std::span<const Finding> findings, std::string_view fail_on);
+
+// The report with the exit code that its findings give it.
+[[nodiscard]] Answer judged(std::string report, std::span<const Finding> findings,
+                            std::string_view fail_on);
 
 }  // namespace gridscope::cli

@@ -81,6 +81,7 @@ struct Term {
 struct Answer {
   std::string text;
   int exit_code = 0;
+  std::string failures = {};  // what makes it 1, as a count: "2 errors"
 };
 
 // What a verb gets besides its arguments.
