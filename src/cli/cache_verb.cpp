@@ -50,9 +50,17 @@ std::string as_text(const app::CacheInfo& info, std::string_view action) {
                      format_bytes(info.max_bytes));
 }
 
+// The size is what the cache may grow to, and clearing leaves nothing to be held against it.
+Status refuse_ineffective(const Arguments& arguments) {
+  if (arguments.text("ACTION") != "clear" || !arguments.given("cache-size")) return {};
+  return fail(ErrorCode::kInvalidArgument, "--cache-size has no effect on this action",
+              "see gridscope cache --help");
+}
+
 }  // namespace
 
 Result<Answer> run_cache(const Arguments& arguments, const Surroundings& around) {
+  GRIDSCOPE_CHECK(refuse_ineffective(arguments));
   GRIDSCOPE_TRY(const auto context,
                 app::Context::make(make_settings(arguments), around.observer, around.stop));
   const std::string& action = arguments.text("ACTION");

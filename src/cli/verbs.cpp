@@ -32,10 +32,11 @@ constexpr auto kReadingOptions = std::to_array<OptionSpec>({
      .value_name = "URL",
      .help = "send requests through this proxy (default: what http_proxy, https_proxy and no_proxy "
              "say)"},
+    // Here, because it says how to read: commands about the cache itself have no use for it.
+    {.name = "no-cache", .help = "neither use nor fill the range cache"},
 });
 
 constexpr auto kRangeCacheOptions = std::to_array<OptionSpec>({
-    {.name = "no-cache", .help = "neither use nor fill the range cache"},
     {.name = "cache-dir",
      .kind = ValueKind::kDirectory,
      .value_name = "DIR",

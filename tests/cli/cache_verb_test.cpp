@@ -74,9 +74,17 @@ TEST_F(CacheVerb, ClearsAndSaysWhatWasThere) {
   EXPECT_THAT(after->text, HasSubstr(": 0 entries, 0 B of"));
 }
 
-TEST_F(CacheVerb, NeedsACache) {
-  EXPECT_THAT(run_cache(arguments_of({"cache", "info", "--no-cache"}), {.observer = observer_}),
-              test::Fails(ErrorCode::kNotFound, HasSubstr("no range cache")));
+TEST_F(CacheVerb, RefusesWhatHasNoEffect) {
+  EXPECT_THAT(parse_words({"cache", "info", "--no-cache"}),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("--no-cache has no effect")));
+  keep_something();
+  EXPECT_THAT(
+      run_cache(arguments_of({"cache", "clear", "--cache-dir", path(), "--cache-size", "1MB"}),
+                {.observer = observer_}),
+      test::Fails(ErrorCode::kInvalidArgument, HasSubstr("--cache-size has no effect")));
+  const auto kept = run("info", "text");
+  ASSERT_THAT(kept, test::IsOk());
+  EXPECT_THAT(kept->text, StartsWith(path() + ": 1 entry, "));
 }
 
 }  // namespace
