@@ -99,6 +99,7 @@ Scheme common_scheme(const JsonValue& object) {
   scheme.bits = bits_of(object, {"bits", "w_bit", "wbits"});
   scheme.group_size = group_of(object, {"group_size", "q_group_size"});
   scheme.symmetric = flag_of(object, {"sym"});
+  scheme.act_order = flag_of(object, {"desc_act"});
   if (const auto zero_point = flag_of(object, {"zero_point"}); zero_point && !scheme.symmetric) {
     scheme.symmetric = !*zero_point;
   }
@@ -199,6 +200,7 @@ void read_dynamic(const JsonValue& object, QuantizationConfig& config) {
     if (!scheme.bits) scheme.bits = base.bits;
     if (!scheme.group_size) scheme.group_size = base.group_size;
     if (!scheme.symmetric) scheme.symmetric = base.symmetric;
+    if (!scheme.act_order) scheme.act_order = base.act_order;
     config.schemes.push_back(std::move(scheme));
   }
 }
@@ -225,6 +227,7 @@ void read_auto_round(const JsonValue& object, QuantizationConfig& config) {
     if (!scheme.bits) scheme.bits = base.bits;
     if (!scheme.group_size) scheme.group_size = base.group_size;
     if (!scheme.symmetric) scheme.symmetric = base.symmetric;
+    if (!scheme.act_order) scheme.act_order = base.act_order;
     config.schemes.push_back(std::move(scheme));
   }
 }

@@ -54,6 +54,7 @@ void apply_claim(const QuantizationConfig& config, const QuantizationConfig::Sch
     spec.group_size = scheme->group_size.value_or(0);
     spec.block = scheme->block;
     spec.symmetric = scheme->symmetric;
+    spec.act_order = scheme->act_order;
     if (!scheme->format.empty()) spec.format = scheme->format;
     if (scheme->divides_by_scale) spec.scale_use = WeightSpec::ScaleUse::kDivide;
   }

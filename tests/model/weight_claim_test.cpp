@@ -35,6 +35,9 @@ TEST(WeightClaim, TellsTheTwoVersionsOfGptqApart) {
   EXPECT_EQ(v1.bits, 4U);
   EXPECT_EQ(v1.group_size, 128);
   EXPECT_EQ(v1.symmetric, true);
+  EXPECT_EQ(v1.act_order, std::nullopt);
+  EXPECT_EQ(gptq(R"("bits": 4, "desc_act": true)").act_order, true);
+  EXPECT_EQ(gptq(R"("bits": 4, "desc_act": false)").act_order, false);
   EXPECT_EQ(gptq(R"("bits": 4)").gptq_zeros, WeightSpec::GptqZeros::kMinusOne);
   EXPECT_EQ(gptq(R"("bits": 4, "checkpoint_format": "gptq_v2")").gptq_zeros,
             WeightSpec::GptqZeros::kAsStored);
