@@ -192,17 +192,9 @@ class GptqDecoder final : public IntegerDecoder {
     return needs;
   }
 
-  // Symmetric weights are read right whatever the label says, but only here.
   [[nodiscard]] std::string remark_on(const Tile& tile) const override {
-    if (spec().symmetric != true || spec().find(Companion::kZeroPoint) == nullptr) return {};
-    std::vector<std::uint8_t> stored(tile.rows.first % kGptqBlock + 1);
-    unpack(bytes_of(tile, Companion::kZeroPoint), stored);
-    const bool as_stored = stored.back() == middle();
-    if (as_stored == labelled_as_stored()) return {};
-    return fmt::format(
-        "its zero points are those of version {}, but its label says version {}: whoever trusts "
-        "the label reads every weight one level off",
-        as_stored ? 2 : 1, as_stored ? 1 : 2);
+    if (spec().find(Companion::kZeroPoint) == nullptr) return {};
+    return spec().symmetric == true ? remark_on_label(tile) : remark_on_wrapping(tile);
   }
 
  protected:
@@ -227,6 +219,42 @@ class GptqDecoder final : public IntegerDecoder {
   }
 
  private:
+  // Symmetric weights are read right whatever the label says, but only here.
+  [[nodiscard]] std::string remark_on_label(const Tile& tile) const {
+    std::vector<std::uint8_t> stored(tile.rows.first % kGptqBlock + 1);
+    unpack_zeros(tile, 0, stored);
+    const bool as_stored = stored.back() == middle();
+    if (as_stored == labelled_as_stored()) return {};
+    return fmt::format(
+        "its zero points are those of version {}, but its label says version {}: whoever trusts "
+        "the label reads every weight one level off",
+        as_stored ? 2 : 1, as_stored ? 1 : 2);
+  }
+
+  // The largest number is a zero that wrapped. Each is taken by itself here; a writer that
+  // subtracts whole words borrows from the one above it in the word, and nothing stored tells which
+  // it was.
+  [[nodiscard]] std::string remark_on_wrapping(const Tile& tile) const {
+    if (labelled_as_stored() || kWordBits % layout().bits != 0) return {};
+    const std::uint64_t skipped = tile.rows.first % kGptqBlock;
+    std::vector<std::uint8_t> stored(skipped + tile.rows.count);
+    for (std::uint64_t g = 0; g < groups(); ++g) {
+      unpack_zeros(tile, g, stored);
+      const auto own = std::span(stored).subspan(skipped);
+      if (std::ranges::find(own, 2 * middle() - 1) == own.end()) continue;
+      return "some of its zero points are 0, which version 1 stores as the largest number: after a "
+             "writer that subtracts whole words, the output that follows each is read one level "
+             "too high";
+    }
+    return {};
+  }
+
+  // Of one group, from the start of the block that the first row of the tile lies in.
+  void unpack_zeros(const Tile& tile, std::uint64_t group, std::span<std::uint8_t> out) const {
+    const std::uint64_t bytes = zero_words(tile.rows).count * kWordBytes;
+    unpack(bytes_of(tile, Companion::kZeroPoint).subspan(group * bytes, bytes), out);
+  }
+
   // Whole blocks of zero points, as far as they are stored.
   [[nodiscard]] RowRange zero_words(RowRange rows) const {
     const std::uint64_t first = rows.first / kGptqBlock * layout().bits;
@@ -236,13 +264,12 @@ class GptqDecoder final : public IntegerDecoder {
   }
 
   Status load_zeros(const Tile& tile, RowRange rows, std::vector<std::int16_t>& out) const {
-    const std::uint64_t group_bytes = zero_words(tile.rows).count * kWordBytes;
     const std::uint64_t skipped = rows.first - tile.rows.first / kGptqBlock * kGptqBlock;
     std::vector<std::uint8_t> stored(skipped + rows.count);
     int constant = 0;
     out.resize(rows.count * groups());
     for (std::uint64_t g = 0; g < groups(); ++g) {
-      unpack(bytes_of(tile, Companion::kZeroPoint).subspan(g * group_bytes, group_bytes), stored);
+      unpack_zeros(tile, g, stored);
       if (g == 0) constant = stored[skipped];
       for (std::uint64_t row = 0; row < rows.count; ++row) {
         const std::optional<int> zero = zero_point(stored[skipped + row], constant);

@@ -132,6 +132,27 @@ TEST(GptqDecoder, RemarksOnALabelThatTheConstantContradicts) {
   EXPECT_EQ(remark(kMinusOne, kAsStored, std::nullopt), "");
 }
 
+// Only where writers differ: codes that fill words, stored less one, and within the rows asked for.
+TEST(GptqDecoder, RemarksOnAWrappedZeroPoint) {
+  const auto remark = [](std::uint32_t bits, WeightSpec::GptqZeros zeros, std::uint64_t first_row) {
+    LeveledWeight weight = cross_weight();
+    weight.bits = bits;
+    const auto lowest = static_cast<std::int16_t>(-(1 << (bits - 1)));
+    weight.levels.assign(weight.levels.size(), lowest);
+    weight.zeros.assign(8, 0);
+    weight.zeros[2] = lowest;
+    const WeightSpec spec = packed(weight, gptq(zeros));
+    const auto decoder = decoder_of(spec);
+    return decoder->remark_on(cut_tile(*decoder, spec, {.first = first_row, .count = 5}).tile);
+  };
+  for (const std::uint32_t bits : {2U, 4U, 8U}) {
+    EXPECT_THAT(remark(bits, kMinusOne, 2), HasSubstr("some of its zero points are 0")) << bits;
+    EXPECT_EQ(remark(bits, kMinusOne, 3), "") << bits;
+    EXPECT_EQ(remark(bits, kAsStored, 2), "") << bits;
+  }
+  EXPECT_EQ(remark(3, kMinusOne, 2), "");
+}
+
 TEST(GptqDecoder, RefusesZeroPointsThatContradictSymmetry) {
   WeightSpec spec = packed_vector();
   spec.symmetric = true;
