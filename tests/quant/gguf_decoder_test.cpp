@@ -6,11 +6,10 @@
 #include <set>
 #include <string>
 
-#include "gridscope/core/observer.hpp"
 #include "gridscope/format/gguf.hpp"
-#include "gridscope/io/file_source.hpp"
 #include "quant/any_weight.hpp"
 #include "quant/cross_vector.hpp"
+#include "quant/fixture_file.hpp"
 #include "quant/int4_tiles.hpp"
 #include "quant/tiles.hpp"
 
@@ -106,12 +105,6 @@ TEST(GgufDecoder, ReadsTypesThatTheFixturesDoNotHave) {
 
 // ---- files of the reference ---------------------------------------------------------------------
 
-std::vector<std::byte> read_tensor(const io::ByteSource& source, const format::TensorInfo& info) {
-  std::vector<std::byte> bytes(info.bytes);
-  EXPECT_THAT(source.read_at(info.offset, bytes), test::IsOk());
-  return bytes;
-}
-
 struct Fixture {
   WeightSpec spec;
   std::vector<double> expected;
@@ -120,15 +113,13 @@ struct Fixture {
 Fixture read_fixture(const std::string& name) {
   Fixture fixture;
   NullObserver observer;
-  const auto source =
-      io::open_file(std::string(GRIDSCOPE_FIXTURES) + "/quant/gguf/" + name + ".gguf", observer);
-  EXPECT_THAT(source, test::IsOk());
-  if (!source) return fixture;
-  const auto header = format::read_gguf_header(**source);
+  const auto source = open_fixture("gguf/" + name + ".gguf", observer);
+  if (source == nullptr) return fixture;
+  const auto header = format::read_gguf_header(*source);
   EXPECT_THAT(header, test::IsOk());
   if (!header) return fixture;
   for (const format::TensorInfo& info : header->table.tensors) {
-    std::vector<std::byte> bytes = read_tensor(**source, info);
+    std::vector<std::byte> bytes = read_tensor(*source, info);
     if (info.name == "expected") {
       fixture.expected.resize(info.elements());
       load_numbers(info.dtype, bytes, fixture.expected);
