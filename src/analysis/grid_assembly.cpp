@@ -34,6 +34,9 @@ constexpr Kind kCorrupt = {"WEIGHT_CORRUPT", Severity::kError,
                            "codes that cannot be decoded, values that are no numbers, or groups "
                            "that are dead where the source lives",
                            "make the build again"};
+constexpr Kind kUnsupported = {"WEIGHT_UNSUPPORTED", Severity::kError,
+                               "a layout that no decoder knows, which leaves them unchecked",
+                               "check the others with --tensor, or a build in another format"};
 constexpr Kind kDiffers = {"WEIGHT_DIFFERS", Severity::kError,
                            "values too far from the source's to be a build of them",
                            "check that the build was made from this source, and that no tensors "
@@ -209,9 +212,12 @@ class Assembly {
 
   void add_findings(std::uint32_t index, const GridBuild& build) {
     std::map<Verdict, std::vector<std::string>> by_verdict;
-    for (const GridTensor& tensor : build.tensors)
-      by_verdict[tensor.verdict].push_back(tensor.name);
+    std::vector<std::string> unsupported;
+    for (const GridTensor& tensor : build.tensors) {
+      (tensor.is_unsupported ? unsupported : by_verdict[tensor.verdict]).push_back(tensor.name);
+    }
     add(build, kCorrupt, by_verdict[Verdict::kCorrupt]);
+    add(build, kUnsupported, unsupported);
     add(build, kDiffers, by_verdict[Verdict::kDifferentModel]);
     add(build, kSmoothed, by_verdict[Verdict::kSmoothed]);
     add(build, kMoved, by_verdict[Verdict::kLevelsMoved]);

@@ -40,6 +40,7 @@ GridItemResult corrupt_result(const GridPlan& plan, const GridItem& item, const 
                                           side.checkpoint->tensors);
   tensor.verdict = Verdict::kCorrupt;
   tensor.fault = error.message;
+  tensor.is_unsupported = error.code == ErrorCode::kUnsupported;
   return tensor;
 }
 

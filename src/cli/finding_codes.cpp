@@ -66,6 +66,8 @@ constexpr auto kFindings = std::to_array<Term>({
     {.name = "WEIGHT_DIFFERS",
      .meaning = "error: weights are too far from the source's to be a build of them"},
     {.name = "WEIGHT_NOT_COMPARABLE", .meaning = "error: weights cannot be compared"},
+    {.name = "WEIGHT_UNSUPPORTED",
+     .meaning = "error: weights have a layout that no decoder knows, and stay unchecked"},
 });
 
 constexpr auto kWarnings = std::to_array<Term>({

@@ -199,6 +199,7 @@ Json grid_tensor_json(const GridTensor& tensor) {
   json["smoothing"] = smoothing_json(tensor.smoothing);
   json["source_grid"] = source_grid_json(tensor.source_grid);
   json["fault"] = tensor.fault;
+  json["unsupported"] = tensor.is_unsupported;
   json["remarks"] = tensor.remarks;
   return json;
 }
@@ -216,6 +217,7 @@ GridTensor read_grid_tensor(const Members& members) {
           .smoothing = read_smoothing(members),
           .source_grid = read_source_grid(members.object("source_grid")),
           .fault = members.text("fault"),
+          .is_unsupported = members.maybe_flag("unsupported").value_or(false),
           .remarks = members.texts("remarks")};
 }
 

@@ -250,6 +250,18 @@ TEST_F(Assembly, CountsTheSourceOfAWeightThatIsCorruptInOneBuild) {
   EXPECT_EQ(assembled(both, made).source_grid, grid_of(4 * 32));
 }
 
+TEST_F(Assembly, TellsUnknownLayoutsFromCorruptWeights) {
+  const SmallCheck check(model_of(test::plain_format()), {model_of(test::int4_format())});
+  const GridPlan one = check.plan();
+  GridResults made = fine_results(one);
+  made[0] = corrupt_result(one, one.items[0],
+                           {.code = ErrorCode::kUnsupported, .message = "5-bit trellis"});
+  const GridReport report = assembled(one, made);
+  EXPECT_THAT(codes(report), ElementsAre("WEIGHT_UNSUPPORTED"));
+  EXPECT_EQ(report.builds[0].verdict, Verdict::kCorrupt);
+  EXPECT_EQ(report.builds[0].tensors[0].fault, "5-bit trellis");
+}
+
 TEST_F(Assembly, CountsFusedWeightsOnceHoweverBuildsCutThem) {
   const auto fused = [](const test::Format& format) {
     SmallModel model;

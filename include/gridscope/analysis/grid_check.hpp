@@ -40,9 +40,9 @@ inline constexpr std::uint64_t kGridBytesPerJob = 64ULL * 1024 * 1024;
 // The report of all items.
 // Findings: LEVELS_MOVED (note), LEVELS_SHIFTED (error: common_shift() is not 0), SMOOTHED (note),
 // STORAGE_ODD (warning: what decoders remark on), WEIGHT_DIFFERS (error: kDifferentModelSqnrDb),
-// WEIGHT_CORRUPT (error), PLAIN_DIFFERS (error), NORM_SMOOTHED (note: norms that smoothing
-// explains), and those of matching and of the checkpoints' loading.
-// Errors: kInvalidArgument when a result is missing.
+// WEIGHT_CORRUPT, WEIGHT_UNSUPPORTED (errors), PLAIN_DIFFERS (error), NORM_SMOOTHED (note: norms
+// that smoothing explains), and those of matching and of the checkpoints' loading. Errors:
+// kInvalidArgument when a result is missing.
 [[nodiscard]] Result<GridReport> assemble_grid_report(const GridPlan& plan,
                                                       const GridResults& results);
 

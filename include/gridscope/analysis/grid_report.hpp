@@ -100,7 +100,8 @@ struct GridTensor {
   GridTotals totals = {};
   std::optional<TensorSmoothing> smoothing = {};
   SourceGrid source_grid = {};
-  std::string fault = {};  // why it is corrupt, or could not be decoded
+  std::string fault = {};       // why it is corrupt, or could not be decoded
+  bool is_unsupported = false;  // the fault is that no decoder knows its layout
   std::vector<std::string> remarks = {};
 
   friend bool operator==(const GridTensor&, const GridTensor&) = default;
