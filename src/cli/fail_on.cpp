@@ -19,7 +19,7 @@ std::string counted(std::span<const Finding> findings, Severity severity, std::s
 
 std::string failures(std::span<const Finding> findings, std::string_view fail_on) {
   if (fail_on == "never") return {};
-  const std::string errors = counted(findings, Severity::kError, "error");
+  std::string errors = counted(findings, Severity::kError, "error");
   if (fail_on == "error") return errors;
   const std::string warnings = counted(findings, Severity::kWarning, "warning");
   const bool both = !errors.empty() && !warnings.empty();

@@ -350,7 +350,7 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
     attempts.add(host_of(head));
     if (head) {
       if (const Status whole = sink.check_whole(); !whole) {
-        head = tl::make_unexpected(SendError(in_context(whole.error())));
+        head = tl::make_unexpected(SendError{in_context(whole.error())});
       }
     }
     const bool transient = may_pass(head);

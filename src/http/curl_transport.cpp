@@ -322,8 +322,8 @@ SendResult outcome(Exchange& exchange, CURLcode code) {
                                               code == CURLE_COULDNT_RESOLVE_PROXY);
   Error error = exchange.error ? *std::move(exchange.error) : curl_error(exchange, code);
   return tl::make_unexpected(
-      SendError(with_context(std::move(error), describe_request(exchange.request)),
-                unresolved ? HostName::kUnresolved : HostName::kResolved));
+      SendError{with_context(std::move(error), describe_request(exchange.request)),
+                unresolved ? HostName::kUnresolved : HostName::kResolved});
 }
 
 // ---- the transport ------------------------------------------------------------------------------

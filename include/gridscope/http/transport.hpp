@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 
 #include "gridscope/core/result.hpp"
@@ -59,11 +58,7 @@ enum class HostName : std::uint8_t { kResolved, kUnresolved };
 // Why an exchange ended without a whole response. To callers it is an Error; that a name was not
 // found is told apart for the client alone, which has less patience with it.
 struct SendError : Error {
-  // Implicit, so that what others found wrong, a sink for one, passes through as it is.
-  SendError(Error error, HostName name = HostName::kResolved)
-      : Error(std::move(error)), host(name) {}
-
-  HostName host;  // of the server, or of the proxy that is asked in its place
+  HostName host = HostName::kResolved;  // of the server, or of the proxy asked in its place
 };
 using SendResult = tl::expected<ResponseHead, SendError>;
 
