@@ -35,6 +35,8 @@ struct RemoteFileSpec {
 // (401, 403, 404) or contradicts the Hub, it is looked up anew, once for each read. A server that
 // ignores ranges gives one RANGE_IGNORED warning and is read from the start, up to kMaxReadAround.
 // The prefix is given up once it was read as a whole.
+// An answer that makes no sense gives kUnavailable: kCorrupt and kUnsupported are kept for what is
+// said of a file for its own bytes.
 [[nodiscard]] std::unique_ptr<io::ByteSource> make_remote_file(RemoteFileSpec spec);
 
 inline constexpr std::uint64_t kMaxReadAround = 64ULL * 1024 * 1024;
