@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "gridscope/analysis/grid_check.hpp"
@@ -48,9 +48,22 @@ constexpr Kind kShifted = {"LEVELS_SHIFTED", Severity::kError,
                            "weights that all stand as many levels off the source's",
                            "check whether its zero points are stored, or labelled, one off, as "
                            "between the two versions of GPTQ"};
-constexpr Kind kSmoothed = {"SMOOTHED", Severity::kNote,
-                            "columns scaled against the source, as AWQ and SmoothQuant do",
-                            "the figures after undoing the scale tell what rounding moved"};
+constexpr Kind kSmoothed = {
+    "SMOOTHED", Severity::kNote,
+    "columns or rows scaled against the source, as AWQ and SmoothQuant do",
+    "the figures after undoing the scale tell what rounding moved; only norms were checked for its "
+    "inverse, not the layers before or after"};
+constexpr Kind kNotCompensated = {
+    "SCALE_NOT_COMPENSATED", Severity::kError,
+    "columns scaled against the source, although the norm before them was not scaled in return",
+    "scale the norm as well, or take weights and norms from one export"};
+constexpr Kind kSourceNotFinite = {"SOURCE_NOT_FINITE", Severity::kWarning,
+                                   "values that are no numbers in the source",
+                                   "such weights count in no error figure; look at the source"};
+constexpr Kind kNormUnchecked = {"NORM_UNCHECKED", Severity::kWarning,
+                                 "values that are not the source's, which scaled weights would "
+                                 "explain; those were not compared",
+                                 "compare the weights that read these norms, too"};
 constexpr Kind kPlainDiffers = {"PLAIN_DIFFERS", Severity::kError,
                                 "values that were left unquantized but are not the source's",
                                 "find out which step of the export edited them"};
@@ -133,6 +146,8 @@ class Assembly {
     } else {
       const auto& plain = std::get<PlainTensor>(result);
       ++build.plain_compared;
+      const auto norm = pair_of(plan_, item).norm;
+      if (norm) add_reader(item.build, *norm, plain.different > 0);
       if (plain.different == 0) {
         ++build.plain_identical;
       } else {
@@ -145,7 +160,10 @@ class Assembly {
   void take_tensor(const GridItem& item, const GridTensor& tensor, GridBuild& build) {
     const model::WeightPair& pair = pair_of(plan_, item);
     build.totals.add(tensor.totals);
-    if (tensor.smoothing) add_smoothing(item, *tensor.smoothing, build);
+    if (tensor.smoothing && tensor.smoothing->is_excused()) add_smoothing(*tensor.smoothing, build);
+    const bool by_norm =
+        tensor.smoothing && tensor.smoothing->evidence == TensorSmoothing::Evidence::kNorm;
+    if (pair.norm) add_reader(item.build, *pair.norm, by_norm);
     if (tensor.source_grid.groups > 0) {
       source_parts_[pair.source].emplace(
           pair.source_rows.count, Part{.rows = pair.source_rows, .grid = &tensor.source_grid});
@@ -167,7 +185,25 @@ class Assembly {
     }
   }
 
-  void add_smoothing(const GridItem& item, const TensorSmoothing& found, GridBuild& build) {
+  // A weight that reads a norm was compared. A plain one that differs as well may carry the factor.
+  void add_reader(std::uint32_t build, std::uint32_t norm, bool has_factor) {
+    Readers& readers = readers_[{build, norm}];
+    ++(has_factor ? readers.scaled : readers.unscaled);
+  }
+
+  enum class NormState : std::uint8_t { kEdited, kExplained, kUnchecked };
+  [[nodiscard]] NormState state_of(std::uint32_t build, std::uint32_t norm) const {
+    const auto found = readers_.find({build, norm});
+    if (found != readers_.end()) {
+      return found->second.unscaled == 0 ? NormState::kExplained : NormState::kEdited;
+    }
+    const model::Matching& matching = plan_.builds[build].matching;
+    const auto reads = [norm](const model::WeightPair& pair) { return pair.norm == norm; };
+    const bool is_read = std::ranges::any_of(matching.quantized, reads);
+    return is_read ? NormState::kUnchecked : NormState::kEdited;
+  }
+
+  void add_smoothing(const TensorSmoothing& found, GridBuild& build) {
     if (!build.smoothing) {
       build.smoothing =
           GridSmoothing{.min_factor = found.min_factor, .max_factor = found.max_factor};
@@ -176,15 +212,10 @@ class Assembly {
     ++all.tensors;
     all.min_factor = std::min(all.min_factor, found.min_factor);
     all.max_factor = std::max(all.max_factor, found.max_factor);
-    const auto norm = pair_of(plan_, item).norm;
-    if (found.evidence == TensorSmoothing::Evidence::kNorm && norm) {
-      explained_norms_[item.build].insert(*norm);
-    }
   }
 
   void conclude(std::uint32_t index) {
     GridBuild& build = report_.builds[index];
-    build.verdict = worst_verdict(build.tensors);
     std::map<std::string, std::uint64_t> formats;
     std::map<std::string, std::uint64_t> scales;
     std::map<std::uint64_t, std::uint64_t> sizes;
@@ -197,20 +228,54 @@ class Assembly {
     build.format = most_common(formats);
     build.scale_dtype = most_common(scales);
     build.group_size = most_common(sizes);
-    if (build.smoothing) sum_up_smoothing(index, build.tensors, *build.smoothing);
-    add_findings(index, build);
+    if (build.smoothing) sum_up_smoothing(build.tensors, *build.smoothing);
+    const Plain plain = sort_plain(index, build);
+    if (build.smoothing) build.smoothing->norms = plain.smoothed.size();
+    build.verdict = verdict_of_build(index, build, plain);
+    add_findings(index, build, plain);
+  }
+
+  // The plain tensors that differ, by why.
+  struct Plain {
+    std::vector<std::string> edited;
+    std::vector<std::string> smoothed;
+    std::vector<std::string> unchecked;
+    bool is_broken = false;  // values that are no numbers
+  };
+  [[nodiscard]] Plain sort_plain(std::uint32_t index, const GridBuild& build) const {
+    Plain plain;
+    for (std::size_t i = 0; i < build.different.size(); ++i) {
+      const PlainTensor& tensor = build.different[i];
+      const NormState state = state_of(index, different_pairs_.at(index)[i]);
+      auto& names = state == NormState::kEdited      ? plain.edited
+                    : state == NormState::kExplained ? plain.smoothed
+                                                     : plain.unchecked;
+      names.push_back(tensor.name);
+      plain.is_broken = plain.is_broken || !std::isfinite(tensor.max_abs_error);
+    }
+    return plain;
+  }
+
+  // Of all weights: those that are missing or differ although they were left unquantized as well.
+  [[nodiscard]] Verdict verdict_of_build(std::uint32_t index, const GridBuild& build,
+                                         const Plain& plain) const {
+    const Verdict verdict = worst_verdict(build.tensors);
+    const auto& matched = plan_.builds[index].matching.findings;
+    const auto is_missing = [](const Finding& found) {
+      return found.code == "SOURCE_ONLY" && found.severity == Severity::kError;
+    };
+    const bool is_incomplete = plan_.selection.empty() && std::ranges::any_of(matched, is_missing);
+    if (plain.is_broken || is_incomplete) return Verdict::kCorrupt;
+    if (plain.edited.empty()) return verdict;
+    return std::max(verdict, build.tensors.empty() ? Verdict::kDifferentModel : Verdict::kSameGrid);
   }
 
   // Totals as they are with every factor undone, the other weights as they were.
-  void sum_up_smoothing(std::uint32_t index, const std::vector<GridTensor>& tensors,
-                        GridSmoothing& all) {
-    all.norms = explained_norms_[index].size();
-    for (const GridTensor& tensor : tensors) {
-      all.totals_after.add(tensor.smoothing ? tensor.smoothing->totals_after : tensor.totals);
-    }
+  static void sum_up_smoothing(const std::vector<GridTensor>& tensors, GridSmoothing& all) {
+    for (const GridTensor& tensor : tensors) all.totals_after.add(best_totals(tensor));
   }
 
-  void add_findings(std::uint32_t index, const GridBuild& build) {
+  void add_findings(std::uint32_t index, const GridBuild& build, const Plain& plain) {
     std::map<Verdict, std::vector<std::string>> by_verdict;
     std::vector<std::string> unsupported;
     for (const GridTensor& tensor : build.tensors) {
@@ -223,26 +288,42 @@ class Assembly {
     add(build, kMoved, by_verdict[Verdict::kLevelsMoved]);
     add_shifted(build);
     add_remarks(build);
-    std::vector<std::string> edited;
-    std::vector<std::string> smoothed;
-    for (std::size_t i = 0; i < build.different.size(); ++i) {
-      const bool explained = explained_norms_[index].contains(different_pairs_[index][i]);
-      (explained ? smoothed : edited).push_back(build.different[i].name);
-    }
-    add(build, kPlainDiffers, edited);
-    add(build, kNormSmoothed, smoothed);
+    add_where(build, kNotCompensated, [](const GridTensor& tensor) {
+      return tensor.smoothing && !tensor.smoothing->is_excused();
+    });
+    add_where(build, kSourceNotFinite,
+              [](const GridTensor& tensor) { return tensor.totals.sums.source_non_finite > 0; });
+    add(build, kPlainDiffers, plain.edited);
+    add(build, kNormUnchecked, plain.unchecked);
+    add(build, kNormSmoothed, plain.smoothed);
+    if (build.tensors.empty() && plan_.selection.empty()) add_nothing_quantized(build);
     const auto& matched = plan_.builds[index].matching.findings;
     report_.findings.insert(report_.findings.end(), matched.begin(), matched.end());
   }
 
   void add_shifted(const GridBuild& build) {
-    std::vector<std::string> names;
-    for (const GridTensor& tensor : build.tensors) {
+    add_where(build, kShifted, [](const GridTensor& tensor) {
       const bool is_related =
           tensor.verdict == Verdict::kLevelsMoved || tensor.verdict == Verdict::kSmoothed;
-      if (is_related && common_shift(tensor) != 0) names.push_back(tensor.name);
+      return is_related && common_shift(tensor) != 0;
+    });
+  }
+
+  void add_nothing_quantized(const GridBuild& build) {
+    report_.findings.push_back(
+        {.code = "NOTHING_QUANTIZED",
+         .severity = Severity::kWarning,
+         .message = quote(build.model) + ": no weight of it is quantized, so no grid was checked",
+         .remedy = "name the source first and its quantized builds after it"});
+  }
+
+  template <typename Predicate>
+  void add_where(const GridBuild& build, const Kind& kind, const Predicate& holds) {
+    std::vector<std::string> names;
+    for (const GridTensor& tensor : build.tensors) {
+      if (holds(tensor)) names.push_back(tensor.name);
     }
-    add(build, kShifted, names);
+    add(build, kind, names);
   }
 
   // What was odd about the bytes, tensors with the same remark together.
@@ -287,7 +368,11 @@ class Assembly {
   GridReport report_;
   // By source weight, those with more rows first.
   std::map<std::uint32_t, std::multimap<std::uint64_t, Part, std::greater<>>> source_parts_;
-  std::map<std::uint32_t, std::set<std::uint32_t>> explained_norms_;     // by build
+  struct Readers {
+    std::uint64_t scaled = 0;
+    std::uint64_t unscaled = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Readers> readers_;   // by build and norm
   std::map<std::uint32_t, std::vector<std::uint32_t>> different_pairs_;  // by build
 };
 

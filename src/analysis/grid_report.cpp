@@ -77,7 +77,7 @@ double GridTotals::relative_rmse() const {
 }
 
 std::optional<double> GridTotals::sqnr_db() const {
-  if (sums.squared_error == 0.0 || sums.squared_source == 0.0) return std::nullopt;
+  if (sums.squared_error == 0.0) return std::nullopt;
   return 10.0 * std::log10(sums.squared_source / sums.squared_error);
 }
 

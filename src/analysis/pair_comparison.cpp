@@ -32,7 +32,7 @@ using quant::Tile;
 
 using Factors = std::vector<double>;
 
-// Columns are looked at for a factor only where so many weights stand elsewhere.
+// Columns and rows are looked at for a factor only where so many weights stand elsewhere.
 constexpr double kSuspiciousShare = 0.02;
 
 struct TileResult {
@@ -40,6 +40,7 @@ struct TileResult {
   GridTotals undone;  // with the norms' factor
   SourceGrid grid;
   ColumnSums columns;  // of the first block
+  ColumnSums rows;     // likewise, of the first tile
   std::string remark;  // on the build's bytes
 };
 
@@ -50,8 +51,27 @@ Dtype source_dtype(const model::Weight& source) {
   return plain && is_plain_float(codes->dtype) ? codes->dtype : Dtype::kBF16;
 }
 
+// What a weight was multiplied with.
+struct Scaling {
+  const Factors* columns = nullptr;
+  const Factors* rows = nullptr;
+};
+
+// Divides rows and their steps by their factors. `first`: the number of the first one.
+void undo_rows(const Factors& factors, std::uint64_t first, RowBlock& block) {
+  const auto divide = [](std::span<double> numbers, double factor) {
+    for (double& number : numbers) number /= factor;
+  };
+  for (std::uint64_t row = 0; row < block.rows; ++row) {
+    const double factor = factors[first + row];
+    divide(std::span(block.values).subspan(row * block.columns, block.columns), factor);
+    if (block.scales.empty()) continue;
+    divide(std::span(block.scales).subspan(row * block.stride, block.stride), factor);
+  }
+}
+
 // Divides columns by their factors, and steps by the mean factor of their group.
-void undo(const quant::GroupLayout& groups, const Factors& factors, RowBlock& block) {
+void undo_columns(const quant::GroupLayout& groups, const Factors& factors, RowBlock& block) {
   for (std::uint64_t row = 0; row < block.rows; ++row) {
     const std::uint64_t number = block.first_row + row;
     for (std::uint64_t k = 0; k < block.columns; ++k) {
@@ -87,11 +107,7 @@ class PairComparison final : public ItemComparison {
   // What has to be known before the first tile: the norms' factor, the source's group size.
   [[nodiscard]] Status prepare() {
     GRIDSCOPE_CHECK(read_norms());
-    const RowRange rows{.first = 0, .count = tiles_.block_rows};
-    TileMemory memory;
-    GRIDSCOPE_CHECK(source_.load(rows, memory.source));
-    GRIDSCOPE_TRY(const SourceRows source, source_rows(rows, memory));
-    group_size_ = find_group_size(source, pair_.columns);
+    GRIDSCOPE_TRY(group_size_, find_group_size());
     if (group_size_ != 0) return {};
     from_ = GroupSizeFrom::kBuild;
     const std::uint64_t size = build_.decoder().layout().groups.size();
@@ -125,18 +141,36 @@ class PairComparison final : public ItemComparison {
       columns.add(part.columns);
       add_remark(part.remark, tensor.remarks);
     }
-    const bool norm_explains = norm_factors_ && explains(undone, tensor.totals) &&
-                               agrees_with_columns(*norm_factors_, columns);
-    if (norm_explains) {
+    const bool norm_agrees = norm_factors_ && agrees_with_columns(*norm_factors_, columns);
+    std::optional<Factors> fitted;
+    if (norm_agrees && explains(undone, tensor.totals)) {
       tensor.smoothing = smoothing(TensorSmoothing::Evidence::kNorm, *norm_factors_, undone);
-    } else if (tensor.totals.moved_share() > kSuspiciousShare && factors_from_columns(columns)) {
-      GRIDSCOPE_TRY(tensor.smoothing, fit_columns(tensor.totals, slots, memory));
+    } else if (!norm_agrees && is_suspicious(tensor.totals) && factors_from_columns(columns)) {
+      GRIDSCOPE_TRY(fitted, fit_columns(slots, memory, tensor));
+    }
+    if (is_suspicious(best_totals(tensor)) && factors_from_columns(results_.front().rows)) {
+      const Factors* by_norm = norm_agrees ? &*norm_factors_ : nullptr;
+      GRIDSCOPE_CHECK(fit_rows(fitted ? &*fitted : by_norm, slots, memory, tensor));
     }
     tensor.verdict = verdict_of(tensor);
     return tensor;
   }
 
  private:
+  [[nodiscard]] Result<std::uint64_t> find_group_size() const {
+    const std::vector<RowRange> samples = tiles_.samples();
+    std::vector<LoadedTile> loaded(samples.size());
+    GRIDSCOPE_CHECK(source_.load(samples, loaded));
+    GroupSizeVote vote(pair_.columns);
+    TileMemory memory;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      memory.source = std::move(loaded[i]);
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(samples[i], memory));
+      vote.add(source);
+    }
+    return vote.winner();
+  }
+
   [[nodiscard]] Status load(RowRange rows, TileMemory& memory) const {
     GRIDSCOPE_CHECK(source_.load(rows, memory.source));
     return build_.load(rows, memory.build);
@@ -156,6 +190,7 @@ class PairComparison final : public ItemComparison {
     GRIDSCOPE_TRY(auto after, numbers_of(side.side, norm.build, norm.build_rows));
     for (double& value : after) value -= norm.build_offset;
     norm_factors_ = factors_from_norms(before, after, norm.norm_offset);
+    norm_is_known_ = true;
     return {};
   }
 
@@ -220,7 +255,10 @@ class PairComparison final : public ItemComparison {
       if (fused && !is_first) continue;
       GRIDSCOPE_CHECK(decode_build(block, memory));
       if (!fused) compare_values(source, lattice, memory.build_rows, result);
-      if (is_first) result.columns.add_rows(memory.build_rows, doubles(source));
+      if (!is_first) continue;
+      const std::vector<double> originals = doubles(source);
+      result.columns.add_rows(memory.build_rows, originals);
+      if (block.first == 0) result.rows.append_rows(memory.build_rows, originals);
     }
     return {};
   }
@@ -250,7 +288,7 @@ class PairComparison final : public ItemComparison {
     add(totals_of(build, source, lattice), result.totals);
     if (!norm_factors_) return;
     RowBlock undone = build;
-    undo(build_.decoder().layout().groups, *norm_factors_, undone);
+    undo({.columns = &*norm_factors_}, undone);
     add(totals_of(undone, source, lattice), result.undone);
   }
 
@@ -301,25 +339,73 @@ class PairComparison final : public ItemComparison {
     return {};
   }
 
-  [[nodiscard]] Result<std::optional<TensorSmoothing>> fit_columns(const GridTotals& before,
-                                                                   ComputeSlots& slots,
-                                                                   TileMemory& memory) const {
+  void undo(const Scaling& scaling, RowBlock& build) const {
+    if (scaling.columns != nullptr) {
+      undo_columns(build_.decoder().layout().groups, *scaling.columns, build);
+    }
+    if (scaling.rows != nullptr) {
+      undo_rows(*scaling.rows, build.first_row - build_.first_row(), build);
+    }
+  }
+
+  [[nodiscard]] Result<GridTotals> compare_without(const Scaling& scaling, ComputeSlots& slots,
+                                                   TileMemory& memory) const {
+    GridTotals totals;
+    const auto compare_again = [&](RowBlock& build, const SourceRows& source) {
+      undo(scaling, build);
+      add(totals_of(build, source, fit_lattice(source, pair_.columns, group_size_)), totals);
+    };
+    GRIDSCOPE_CHECK(for_each_block(slots, memory, compare_again));
+    return totals;
+  }
+
+  // The factors, when they explain why weights stand elsewhere.
+  [[nodiscard]] Result<std::optional<Factors>> fit_columns(ComputeSlots& slots, TileMemory& memory,
+                                                           GridTensor& tensor) const {
     ColumnSums columns;
     const auto sum_up = [&](const RowBlock& build, const SourceRows& source) {
       columns.add_rows(build, doubles(source));
     };
     GRIDSCOPE_CHECK(for_each_block(slots, memory, sum_up));
-    const auto factors = factors_from_columns(columns);
+    auto factors = factors_from_columns(columns);
     if (!factors) return std::nullopt;
-    const quant::WeightLayout& layout = build_.decoder().layout();
-    GridTotals after;
-    const auto compare_again = [&](RowBlock& build, const SourceRows& source) {
-      undo(layout.groups, *factors, build);
-      add(totals_of(build, source, fit_lattice(source, pair_.columns, group_size_)), after);
+    GRIDSCOPE_TRY(const GridTotals after, compare_without({.columns = &*factors}, slots, memory));
+    if (!explains(after, tensor.totals)) return std::nullopt;
+    const auto evidence = norm_is_known_ ? TensorSmoothing::Evidence::kAgainstNorm
+                                         : TensorSmoothing::Evidence::kColumns;
+    tensor.smoothing = smoothing(evidence, *factors, after);
+    return factors;
+  }
+
+  // Factors of the rows, with those of the columns undone.
+  [[nodiscard]] Status fit_rows(const Factors* columns, ComputeSlots& slots, TileMemory& memory,
+                                GridTensor& tensor) const {
+    ColumnSums rows;
+    const auto sum_up = [&](RowBlock& build, const SourceRows& source) {
+      undo({.columns = columns}, build);
+      rows.append_rows(build, doubles(source));
     };
-    GRIDSCOPE_CHECK(for_each_block(slots, memory, compare_again));
-    if (!explains(after, before)) return std::nullopt;
-    return smoothing(TensorSmoothing::Evidence::kColumns, *factors, after);
+    GRIDSCOPE_CHECK(for_each_block(slots, memory, sum_up));
+    const auto factors = factors_from_columns(rows);
+    if (!factors) return {};
+    GRIDSCOPE_TRY(const GridTotals after,
+                  compare_without({.columns = columns, .rows = &*factors}, slots, memory));
+    if (!explains(after, best_totals(tensor))) return {};
+    if (!tensor.smoothing) {
+      tensor.smoothing = TensorSmoothing{.evidence = TensorSmoothing::Evidence::kRows};
+      if (columns != nullptr) {
+        tensor.smoothing = smoothing(TensorSmoothing::Evidence::kNorm, *columns, after);
+      }
+    }
+    const FactorRange range = range_of(*factors);
+    tensor.smoothing->min_row_factor = range.lowest;
+    tensor.smoothing->max_row_factor = range.highest;
+    tensor.smoothing->totals_after = after;
+    return {};
+  }
+
+  [[nodiscard]] static bool is_suspicious(const GridTotals& totals) {
+    return totals.moved_share() > kSuspiciousShare;
   }
 
   // Whether a factor is real: without it the build lies clearly nearer to the source.
@@ -363,6 +449,7 @@ class PairComparison final : public ItemComparison {
   Dtype dtype_;
   TilePlan tiles_;
   std::uint64_t read_size_;
+  bool norm_is_known_ = false;
   std::optional<Factors> norm_factors_;
   std::uint64_t group_size_ = 0;
   GroupSizeFrom from_ = GroupSizeFrom::kSource;

@@ -103,11 +103,25 @@ std::uint64_t RowReader::read_size() const {
 }
 
 Status RowReader::load(quant::RowRange pair_rows, LoadedTile& loaded) const {
+  return load(std::span(&pair_rows, 1), std::span(&loaded, 1));
+}
+
+Status RowReader::load(std::span<const quant::RowRange> ranges,
+                       std::span<LoadedTile> loaded) const {
+  RequestsByFile requests;
+  for (std::size_t i = 0; i < ranges.size(); ++i) prepare(ranges[i], loaded[i], requests);
+  for (const auto& [file, of_file] : requests) {
+    GRIDSCOPE_CHECK(checkpoint_->files[file].source->uncached().read_many(of_file));
+  }
+  return {};
+}
+
+void RowReader::prepare(quant::RowRange pair_rows, LoadedTile& loaded,
+                        RequestsByFile& requests) const {
   loaded.tile = {.rows = covering(pair_rows), .bytes = {}};
   const quant::TileNeeds needs = decoder_->needs(loaded.tile.rows);
   const std::uint64_t size = tile_bytes(pair_rows);
   if (loaded.buffer.size() < size) loaded.buffer = std::vector<std::byte>(size);
-  std::map<std::uint32_t, std::vector<io::ReadRequest>> by_file;
   std::span<std::byte> rest(loaded.buffer);
   for (std::size_t i = 0; i < needs.size(); ++i) {
     const std::optional<quant::Strips>& strips = needs.at(i);
@@ -115,15 +129,12 @@ Status RowReader::load(quant::RowRange pair_rows, LoadedTile& loaded) const {
     if (!strips || !place) continue;
     loaded.tile.bytes.at(i) = rest.first(strips->bytes());
     for (std::uint64_t k = 0; k < strips->count; ++k) {
-      by_file[place->file].push_back({.offset = place->offset + strips->offset + k * strips->stride,
-                                      .into = rest.first(strips->length)});
+      requests[place->file].push_back(
+          {.offset = place->offset + strips->offset + k * strips->stride,
+           .into = rest.first(strips->length)});
       rest = rest.subspan(strips->length);
     }
   }
-  for (const auto& [file, requests] : by_file) {
-    GRIDSCOPE_CHECK(checkpoint_->files[file].source->uncached().read_many(requests));
-  }
-  return {};
 }
 
 Status RowReader::decode(const quant::Tile& tile, quant::RowRange pair_rows, quant::RowBlock& out,

@@ -41,19 +41,39 @@ void add_to(std::vector<double>& into, const std::vector<double>& more) {
 
 }  // namespace
 
+// Adds the row's weights to the sums of line(k), its column k.
+template <typename Line>
+void ColumnSums::add_row(std::span<const double> build, std::span<const double> source,
+                         const Line& line) {
+  for (std::size_t k = 0; k < build.size(); ++k) {
+    if (!std::isfinite(build[k]) || !std::isfinite(source[k])) continue;
+    product[line(k)] += build[k] * source[k];
+    squared_source[line(k)] += source[k] * source[k];
+    squared_build[line(k)] += build[k] * build[k];
+  }
+}
+
+void ColumnSums::resize(std::size_t columns) {
+  for (auto* const sums : {&product, &squared_source, &squared_build}) sums->resize(columns);
+}
+
 void ColumnSums::add_rows(const quant::RowBlock& build, std::span<const double> source) {
-  for (auto* const sums : {&product, &squared_source, &squared_build}) sums->resize(build.columns);
+  resize(build.columns);
   for (std::uint64_t row = 0; row < build.rows; ++row) {
-    const auto values = build.row_values(row);
-    const auto originals = source.subspan(row * build.columns, build.columns);
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      if (!std::isfinite(values[k]) || !std::isfinite(originals[k])) continue;
-      product[k] += values[k] * originals[k];
-      squared_source[k] += originals[k] * originals[k];
-      squared_build[k] += values[k] * values[k];
-    }
+    add_row(build.row_values(row), source.subspan(row * build.columns, build.columns),
+            [](std::size_t k) { return k; });
   }
   rows += build.rows;
+}
+
+void ColumnSums::append_rows(const quant::RowBlock& build, std::span<const double> source) {
+  const std::size_t before = product.size();
+  resize(before + build.rows);
+  for (std::uint64_t row = 0; row < build.rows; ++row) {
+    add_row(build.row_values(row), source.subspan(row * build.columns, build.columns),
+            [line = before + row](std::size_t /*k*/) { return line; });
+  }
+  rows = build.columns;
 }
 
 void ColumnSums::add(const ColumnSums& later) {

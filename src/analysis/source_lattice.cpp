@@ -31,6 +31,11 @@ std::vector<float> numbers(const quant::SourceRows& source) {
   return {values.begin(), values.end()};
 }
 
+bool is_dead(const SourceLattice& lattice) {
+  return std::ranges::all_of(lattice.fits,
+                             [](const GridFit& fit) { return fit.verdict == GridClass::kDead; });
+}
+
 bool nearly_all_on_grid(const SourceLattice& lattice) {
   std::uint64_t on = 0;
   std::uint64_t live = 0;
@@ -39,7 +44,7 @@ bool nearly_all_on_grid(const SourceLattice& lattice) {
     ++live;
     if (fit.has_step()) ++on;
   }
-  return live > 0 && static_cast<double>(on) >= kNearlyAll * static_cast<double>(live);
+  return static_cast<double>(on) >= kNearlyAll * static_cast<double>(live);
 }
 
 // Ratios of steps, in bins: counted as numbers, named at the end.
@@ -96,9 +101,21 @@ quant::SourceGrid grid_of(const SourceLattice& lattice) {
 
 }  // namespace
 
-std::uint64_t find_group_size(const quant::SourceRows& source, std::uint64_t columns) {
-  for (const std::uint64_t size : quant::usual_group_sizes(columns)) {
-    if (nearly_all_on_grid(fit_lattice(source, columns, size))) return size;
+GroupSizeVote::GroupSizeVote(std::uint64_t columns)
+    : columns_(columns), sizes_(quant::usual_group_sizes(columns)), votes_(sizes_.size()) {}
+
+void GroupSizeVote::add(const quant::SourceRows& sample) {
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    const SourceLattice lattice = fit_lattice(sample, columns_, sizes_[i]);
+    if (is_dead(lattice)) return;
+    if (i == 0) ++samples_;
+    if (nearly_all_on_grid(lattice)) ++votes_[i];
+  }
+}
+
+std::uint64_t GroupSizeVote::winner() const {
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    if (2 * votes_[i] > samples_) return sizes_[i];
   }
   return 0;
 }

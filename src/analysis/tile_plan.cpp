@@ -69,6 +69,18 @@ quant::RowRange TilePlan::tile(std::uint64_t index) const {
   return {.first = first, .count = std::min(tile_rows, rows - first)};
 }
 
+std::vector<quant::RowRange> TilePlan::samples() const {
+  constexpr std::uint64_t kSamples = 4;
+  if (rows <= block_rows) return {{.first = 0, .count = rows}};
+  std::vector<quant::RowRange> samples;
+  const std::uint64_t count = ceil_div(block_rows, kSamples);
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    const std::uint64_t first = i * (rows - count) / (kSamples - 1);
+    samples.push_back({.first = first, .count = count});
+  }
+  return samples;
+}
+
 std::vector<quant::RowRange> TilePlan::pieces(quant::RowRange tile, std::uint64_t bytes) const {
   const std::uint64_t fitting = bytes / std::max<std::uint64_t>(bytes_per_row, 1);
   return cut(tile, is_scattered ? tile.count : down_to_multiple(fitting, block_rows));

@@ -12,11 +12,6 @@ bool is_corrupt(const GridTensor& tensor) {
          sums.dead_groups > sums.dead_in_both;
 }
 
-// As near to the source as is known.
-const GridTotals& best_totals(const GridTensor& tensor) {
-  return tensor.smoothing ? tensor.smoothing->totals_after : tensor.totals;
-}
-
 bool is_unrelated(const GridTotals& totals) {
   const auto sqnr = totals.sqnr_db();
   return sqnr && *sqnr < kDifferentModelSqnrDb;
@@ -24,10 +19,15 @@ bool is_unrelated(const GridTotals& totals) {
 
 }  // namespace
 
+const GridTotals& best_totals(const GridTensor& tensor) {
+  const bool excused = tensor.smoothing && tensor.smoothing->is_excused();
+  return excused ? tensor.smoothing->totals_after : tensor.totals;
+}
+
 Verdict verdict_of(const GridTensor& tensor) {
   if (is_corrupt(tensor)) return Verdict::kCorrupt;
   if (is_unrelated(best_totals(tensor))) return Verdict::kDifferentModel;
-  if (tensor.smoothing) return Verdict::kSmoothed;
+  if (tensor.smoothing && tensor.smoothing->is_excused()) return Verdict::kSmoothed;
   const quant::ErrorSums& sums = tensor.totals.sums;
   const bool off_lattice =
       !tensor.totals.level_moves.empty() || tensor.totals.level_moves_beyond > 0;

@@ -121,21 +121,13 @@ Candidate try_top(std::span<const float> values, double largest, int top, LevelR
   return candidate;
 }
 
-bool all_divide(std::uint32_t levels, int top) {
-  for (int level = 1; level < top; ++level) {
-    const bool set = (levels >> static_cast<unsigned>(level) & 1U) != 0;
-    if (set && top % level != 0) return false;
-  }
-  return true;
-}
-
 GridFit describe(const Candidate& found, std::uint32_t feasible, bool top_is_negative) {
   constexpr int kEnoughMagnitudes = 3;
   const double sign = found.positive ? 1.0 : -1.0;
   const double low = found.steps.low.value();
   const double high = found.steps.high.value();
   const bool clear =
-      std::popcount(found.magnitudes) >= kEnoughMagnitudes && all_divide(feasible, found.top);
+      std::popcount(found.magnitudes) >= kEnoughMagnitudes && std::popcount(feasible) == 1;
   return {.verdict = clear ? GridClass::kOnGrid : GridClass::kAmbiguous,
           .step = sign * (low + (high - low) / 2),
           .step_low = low,

@@ -11,10 +11,27 @@ namespace gridscope::report {
 namespace {
 
 constexpr std::string_view kSchema = "gridscope.grid-check-part/1";
+constexpr std::string_view kAnySchema = "gridscope.grid-check-part/";  // of any version
+constexpr std::uint64_t kMaxShards = 1'000'000;  // room is made for as many as are claimed
 constexpr ReportKind kKind = {.name = "part of a grid check",
                               .remedy =
                                   "run the shard again, or go on with --resume where a run "
                                   "was cut off"};
+
+// Another file, as soon as its first line does not say what it is.
+Status check_is_journal(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  if (line.find(kAnySchema) != std::string_view::npos) return {};
+  constexpr std::size_t kShown = 60;
+  const std::string found =
+      text.empty() ? "an empty file" : fmt::format("\"{}\"", printable(line, kShown));
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("no journal of a grid check: expected a first line of JSON with the "
+                          "schema {}, found {}",
+                          quote(kSchema), found),
+              "give a file that grid-check --shard or --resume has written; --resume also takes a "
+              "new one");
+}
 
 GridJournalHeader read_header(const Members& members) {
   GridJournalHeader header{.fingerprint = members.text("fingerprint"),
@@ -26,8 +43,9 @@ GridJournalHeader read_header(const Members& members) {
   header.selection.sample_fraction = members.maybe_real("sample_fraction");
   const Members shard = members.object("shard");
   header.shard = {.index = shard.count("index"), .count = shard.count("count")};
-  if (header.shard.index < 1 || header.shard.index > header.shard.count) {
-    members.refuse("shard", "a shard from 1 to their count");
+  if (header.shard.index < 1 || header.shard.index > header.shard.count ||
+      header.shard.count > kMaxShards) {
+    members.refuse("shard", "a shard from 1 to their count, which is at most a million");
   }
   return header;
 }
@@ -80,6 +98,7 @@ std::string journal_line(std::uint32_t item, const analysis::GridItemResult& res
 }
 
 Result<GridJournal> parse_journal(std::string_view text) {
+  GRIDSCOPE_CHECK(check_is_journal(text));
   GridJournal journal;
   std::size_t number = 0;
   while (journal.whole_bytes < text.size()) {

@@ -91,26 +91,42 @@ std::map<Number, std::uint64_t> read_keyed(const Members& members, std::string_v
   return counts;
 }
 
+struct EvidenceName {
+  TensorSmoothing::Evidence evidence;
+  std::string_view name;
+};
+constexpr auto kEvidence = std::to_array<EvidenceName>({
+    {TensorSmoothing::Evidence::kNorm, "norm"},
+    {TensorSmoothing::Evidence::kColumns, "columns"},
+    {TensorSmoothing::Evidence::kRows, "rows"},
+    {TensorSmoothing::Evidence::kAgainstNorm, "columns_against_norm"},
+});
+
 Json smoothing_json(const std::optional<TensorSmoothing>& smoothing) {
   if (!smoothing) return nullptr;
-  const bool norm = smoothing->evidence == TensorSmoothing::Evidence::kNorm;
-  return {{"evidence", norm ? "norm" : "columns"},
+  const auto evidence = std::ranges::find(kEvidence, smoothing->evidence, &EvidenceName::evidence);
+  return {{"evidence", evidence->name},
           {"min_factor", smoothing->min_factor},
           {"max_factor", smoothing->max_factor},
+          {"min_row_factor", smoothing->min_row_factor},
+          {"max_row_factor", smoothing->max_row_factor},
           {"totals_after", grid_totals_json(smoothing->totals_after)}};
 }
 
 std::optional<TensorSmoothing> read_smoothing(const Members& tensor) {
   if (tensor.is_null("smoothing")) return std::nullopt;
   const Members members = tensor.object("smoothing");
-  const std::string evidence = members.text("evidence");
-  if (evidence != "norm" && evidence != "columns") {
-    members.refuse("evidence", "norm or columns");
+  const auto* const evidence =
+      std::ranges::find(kEvidence, members.text("evidence"), &EvidenceName::name);
+  if (evidence == kEvidence.end()) {
+    members.refuse("evidence", "norm, columns, rows or columns_against_norm");
+    return std::nullopt;
   }
-  return TensorSmoothing{.evidence = evidence == "norm" ? TensorSmoothing::Evidence::kNorm
-                                                        : TensorSmoothing::Evidence::kColumns,
+  return TensorSmoothing{.evidence = evidence->evidence,
                          .min_factor = members.real("min_factor"),
                          .max_factor = members.real("max_factor"),
+                         .min_row_factor = members.real("min_row_factor"),
+                         .max_row_factor = members.real("max_row_factor"),
                          .totals_after = read_grid_totals(members.object("totals_after"))};
 }
 

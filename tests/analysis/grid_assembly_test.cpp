@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "analysis/small_models.hpp"
@@ -221,6 +222,7 @@ TEST_F(Assembly, TellsASmoothedNormFromAnEditedOne) {
 TEST_F(Assembly, SumsSmoothingUpWithTheOtherWeightsAsTheyAre) {
   tensor(1).smoothing = smoothing(TensorSmoothing::Evidence::kNorm, 0.5, 3.0);
   tensor(0).smoothing = smoothing(TensorSmoothing::Evidence::kColumns, 0.75, 4.0);
+  plain(4).different = 64;
   const GridReport made = report();
   ASSERT_TRUE(made.builds[0].smoothing);
   const GridSmoothing& all = *made.builds[0].smoothing;
@@ -230,6 +232,96 @@ TEST_F(Assembly, SumsSmoothingUpWithTheOtherWeightsAsTheyAre) {
   EXPECT_EQ(all.max_factor, 4.0);
   EXPECT_EQ(all.totals_after.sums.weights, 4U * 1024);
   EXPECT_EQ(all.totals_after.sums.values_identical, 2U * 1000 + 2 * 1024);
+}
+
+TEST_F(Assembly, ExcusesNoScaleThatTheNormContradicts) {
+  tensor(1).smoothing = smoothing(TensorSmoothing::Evidence::kAgainstNorm, 0.5, 3.0);
+  const GridReport made = report();
+  EXPECT_FALSE(made.builds[0].smoothing);
+  EXPECT_THAT(codes(made), ElementsAre("SCALE_NOT_COMPENSATED"));
+  EXPECT_THAT(find(made, "SCALE_NOT_COMPENSATED")->tensors, ElementsAre(tensor(1).name));
+}
+
+// A norm that two projections read.
+class AssemblyOfReaders : public ::testing::Test {
+ protected:
+  static SmallModel model(const test::Format& format) {
+    SmallModel made = model_of(format, 1);
+    return made.weight("model.layers.0.self_attn.k_proj", test::on_grid(16, 64), format);
+  }
+  // With every weight whose name holds one of `smoothed` smoothed, and the norm different.
+  [[nodiscard]] GridReport report(const std::vector<std::string>& smoothed,
+                                  const GridSelection& selection = {}) const {
+    const GridPlan plan = check.plan(selection);
+    GridResults results = fine_results(plan);
+    for (auto& [item, result] : results) {
+      if (auto* plain = std::get_if<PlainTensor>(&result)) plain->different = 64;
+      auto* tensor = std::get_if<GridTensor>(&result);
+      const auto is_in_name = [&](const std::string& part) {
+        return tensor->name.find(part) != std::string::npos;
+      };
+      if (tensor == nullptr || std::ranges::none_of(smoothed, is_in_name)) continue;
+      tensor->smoothing = smoothing(TensorSmoothing::Evidence::kNorm, 0.5, 3.0);
+    }
+    return assembled(plan, results);
+  }
+
+  SmallCheck check{model(test::plain_format()), {model(test::int4_format())}};
+};
+
+TEST_F(AssemblyOfReaders, ExplainsANormWhenAllOfThemAreScaled) {
+  EXPECT_NE(find(report({"q_proj", "k_proj"}), "NORM_SMOOTHED"), nullptr);
+}
+
+TEST_F(AssemblyOfReaders, CallsANormEditedWhenOneOfThemIsNot) {
+  const GridReport made = report({"q_proj"});
+  EXPECT_EQ(find(made, "NORM_SMOOTHED"), nullptr);
+  EXPECT_NE(find(made, "PLAIN_DIFFERS"), nullptr);
+  EXPECT_EQ(made.builds[0].verdict, Verdict::kSameGrid);
+}
+
+TEST_F(AssemblyOfReaders, LeavesANormOpenWhenNoneOfThemWasCompared) {
+  const GridReport made = report({}, {.globs = {"*layernorm", "*down_proj"}});
+  EXPECT_THAT(codes(made), ElementsAre("NORM_UNCHECKED"));
+  EXPECT_EQ(find(made, "NORM_UNCHECKED")->severity, Severity::kWarning);
+  EXPECT_EQ(made.builds[0].verdict, Verdict::kExact);
+  EXPECT_NE(find(report({"k_proj"}, {.globs = {"*layernorm", "*k_proj"}}), "NORM_SMOOTHED"),
+            nullptr);
+}
+
+// ---- the verdict of a build ---------------------------------------------------------------------
+
+TEST_F(Assembly, IsNotExactWhenAPlainTensorDiffers) {
+  plain(5).different = 3;
+  EXPECT_EQ(report().builds[0].verdict, Verdict::kSameGrid);
+  plain(5).max_abs_error = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(report().builds[0].verdict, Verdict::kCorrupt);
+}
+
+TEST_F(Assembly, IsCorruptWhenAWeightIsMissing) {
+  SmallModel more = model_of(test::plain_format());
+  more.weight("model.layers.0.mlp.up_proj", test::on_grid(16, 64));
+  const SmallCheck uneven(more, {model_of(test::int4_format())});
+  const GridPlan whole = uneven.plan();
+  EXPECT_EQ(assembled(whole, fine_results(whole)).builds[0].verdict, Verdict::kCorrupt);
+  const GridPlan part = uneven.plan({.globs = {"*q_proj"}});
+  EXPECT_EQ(assembled(part, fine_results(part)).builds[0].verdict, Verdict::kExact);
+}
+
+TEST_F(Assembly, WarnsOfABuildThatIsNotQuantized) {
+  const SmallCheck two(model_of(test::plain_format()), {model_of(test::plain_format())});
+  const GridPlan plan_of_two = two.plan();
+  GridResults made = fine_results(plan_of_two);
+  GridReport same = assembled(plan_of_two, made);
+  EXPECT_THAT(codes(same), ElementsAre("NOTHING_QUANTIZED"));
+  EXPECT_EQ(same.builds[0].verdict, Verdict::kExact);
+  std::get<PlainTensor>(made.begin()->second).different = 1;
+  EXPECT_EQ(assembled(plan_of_two, made).builds[0].verdict, Verdict::kDifferentModel);
+}
+
+TEST_F(Assembly, NamesSourcesThatAreNotFinite) {
+  tensor(2).totals.sums.source_non_finite = 1;
+  EXPECT_THAT(codes(report()), ElementsAre("SOURCE_NOT_FINITE"));
 }
 
 // ---- each weight of the source once -------------------------------------------------------------
@@ -251,8 +343,8 @@ TEST_F(Assembly, CountsTheSourceOfAWeightThatIsCorruptInOneBuild) {
 }
 
 TEST_F(Assembly, TellsUnknownLayoutsFromCorruptWeights) {
-  const SmallCheck check(model_of(test::plain_format()), {model_of(test::int4_format())});
-  const GridPlan one = check.plan();
+  const SmallCheck single(model_of(test::plain_format()), {model_of(test::int4_format())});
+  const GridPlan one = single.plan();
   GridResults made = fine_results(one);
   made[0] = corrupt_result(one, one.items[0],
                            {.code = ErrorCode::kUnsupported, .message = "5-bit trellis"});

@@ -119,6 +119,23 @@ TEST(PairComparison, FindsTheSourcesGroupsWhateverTheBuilds) {
   EXPECT_THAT(finer.totals.scale_ratio, ElementsAre(Pair("1", 64)));
 }
 
+// Rows of padding, or such as have one step each, say nothing of the others.
+TEST(PairComparison, FindsTheSourcesGroupsWhateverTheFirstRows) {
+  constexpr std::uint64_t kRows = 256;
+  constexpr std::uint64_t kColumns = 1024;
+  const LeveledWeight usual = on_grid(kRows, kColumns, 32);
+  for (const double factor : {0.0, 1.0}) {
+    LeveledWeight source = usual;
+    const std::size_t groups = 64 * kColumns / 32;
+    for (std::size_t g = 0; g < groups; ++g) source.scales[g] = factor * usual.scales[0];
+    const GridTensor tensor = compare(source, source);
+    EXPECT_EQ(tensor.verdict, Verdict::kExact);
+    EXPECT_EQ(tensor.source_grid.group_size(), 32U);
+    const std::uint64_t live = kRows * kColumns / 32 - (factor == 0.0 ? groups : 0);
+    EXPECT_EQ(tensor.source_grid.on_grid, live);
+  }
+}
+
 TEST(PairComparison, TakesTheBuildsGroupsWhereTheSourceHasNoGrid) {
   std::mt19937 random(3);
   std::normal_distribution<double> normal(0.0, 0.02);
@@ -481,10 +498,41 @@ TEST_F(PairSmoothing, IsFoundByTheColumnsAlone) {
   expect_undone(tensor, TensorSmoothing::Evidence::kColumns);
 }
 
-TEST_F(PairSmoothing, IsFoundByTheColumnsWhereTheNormTellsAnother) {
+// Such a model is broken, and judged as it is.
+TEST_F(PairSmoothing, IsNoExcuseWhereTheNormDoesNotUndoIt) {
   std::vector<double> other = norm;
   std::ranges::reverse(other);
-  expect_undone(compare_with_norms(smoothed(), other), TensorSmoothing::Evidence::kColumns);
+  for (const auto& build_norm : {norm, other}) {
+    const GridTensor tensor = compare_with_norms(smoothed(), build_norm);
+    ASSERT_TRUE(tensor.smoothing);
+    EXPECT_EQ(tensor.smoothing->evidence, TensorSmoothing::Evidence::kAgainstNorm);
+    EXPECT_FALSE(tensor.smoothing->is_excused());
+    EXPECT_EQ(tensor.verdict, Verdict::kLevelsMoved);
+  }
+}
+
+TEST_F(PairSmoothing, IsFoundByTheRows) {
+  std::vector<double> values = products_of(source);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= factors[i / kColumns];
+  const GridTensor tensor = compare(source, rounded(values, kColumns));
+  ASSERT_TRUE(tensor.smoothing);
+  EXPECT_EQ(tensor.verdict, Verdict::kSmoothed);
+  EXPECT_EQ(tensor.smoothing->evidence, TensorSmoothing::Evidence::kRows);
+  EXPECT_EQ(tensor.smoothing->min_factor, 1.0);
+  EXPECT_NEAR(tensor.smoothing->max_row_factor, std::ranges::max(std::span(factors).first(kRows)),
+              0.03);
+  EXPECT_GT(tensor.smoothing->totals_after.sqnr_db().value(), 15.0);
+}
+
+// As AWQ leaves a projection between a norm and another projection.
+TEST_F(PairSmoothing, IsFoundInRowsAndColumnsAtOnce) {
+  std::vector<double> values = products_of(source);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] *= factors[i % kColumns] * factors[kRows - 1 - i / kColumns];
+  }
+  const GridTensor tensor = compare_with_norms(rounded(values, kColumns), divided(0.0));
+  expect_undone(tensor, TensorSmoothing::Evidence::kNorm);
+  EXPECT_GT(tensor.smoothing->max_row_factor, 1.5 * tensor.smoothing->min_row_factor);
 }
 
 TEST_F(PairSmoothing, IsNotWhatMovedLevelsShow) {

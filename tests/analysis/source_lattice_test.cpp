@@ -54,6 +54,12 @@ quant::RowBlock block_of(const quant::LeveledWeight& weight) {
           .scales = weight.scales};
 }
 
+std::uint64_t find_group_size(const quant::SourceRows& rows, std::uint64_t columns) {
+  GroupSizeVote vote(columns);
+  vote.add(rows);
+  return vote.winner();
+}
+
 TEST(FindGroupSize, FindsTheSizeOfTheGrid) {
   for (const std::uint64_t size : {16U, 32U, 64U, 128U, 256U}) {
     EXPECT_EQ(find_group_size(stored(on_grid(8, 256, size)).rows(), 256), size);
@@ -71,6 +77,21 @@ TEST(FindGroupSize, FindsItInEveryFloatType) {
 TEST(FindGroupSize, FindsNoneInWeightsThatWereNeverQuantized) {
   EXPECT_EQ(find_group_size(Stored(noise(2048)).rows(), 256), 0U);
   EXPECT_EQ(find_group_size(Stored(std::vector<double>(256)).rows(), 64), 0U) << "all dead";
+}
+
+TEST(FindGroupSize, LetsSamplesVote) {
+  const Stored usual = stored(on_grid(8, 256, 32));
+  const Stored wide = stored(on_grid(8, 256, 256));
+  const Stored dead(std::vector<double>(8 * 256));
+  const Stored ragged(noise(8 * 256));
+  GroupSizeVote vote(256);
+  EXPECT_EQ(vote.winner(), 0U);
+  for (const Stored* sample : {&wide, &dead, &usual, &usual}) vote.add(sample->rows());
+  EXPECT_EQ(vote.winner(), 32U) << "rows with one step each are on a grid of 32 as well";
+  for (const Stored* sample : {&ragged, &ragged}) vote.add(sample->rows());
+  EXPECT_EQ(vote.winner(), 32U);
+  vote.add(ragged.rows());
+  EXPECT_EQ(vote.winner(), 0U) << "half of the samples is not most of them";
 }
 
 TEST(FindGroupSize, ForgivesAFewGroupsAndNotMany) {

@@ -111,9 +111,8 @@ def lattice_of(source):
 def kinds_of(levels, tops, dead):
     """`levels`: those of the highest feasible top; `tops`: which are feasible."""
     distinct = sum((np.abs(levels) == level).any(-1).astype(int) for level in range(1, 9))
-    top = np.abs(levels).max(-1).astype(int)
-    other_grid = np.any([tops[..., t] & (top % t != 0) for t in range(1, 9)], axis=0)
-    kinds = np.where((distinct >= 3) & ~other_grid, "on_grid", "ambiguous")
+    one_grid = np.count_nonzero(tops[..., 1:9], axis=-1) == 1
+    kinds = np.where((distinct >= 3) & one_grid, "on_grid", "ambiguous")
     kinds[~tops.any(-1)] = "off_grid"
     kinds[dead] = "dead"
     return kinds

@@ -76,14 +76,24 @@ struct GridTotals {
   friend bool operator==(const GridTotals&, const GridTotals&) = default;
 };
 
-// A factor for each input column by which the build's weight differs, and what is left without it.
+// A factor for each input column, or each output row, by which the build's weight differs, and what
+// is left without it.
 struct TensorSmoothing {
-  enum class Evidence : std::uint8_t { kNorm, kColumns };
+  enum class Evidence : std::uint8_t {
+    kNorm,         // the norm before the weight was divided by it
+    kColumns,      // the columns alone: no norm before it is known
+    kRows,         // the rows alone: where the columns of the layer after it have the inverse
+    kAgainstNorm,  // the columns, although the norm before them does not have the inverse
+  };
   Evidence evidence = Evidence::kNorm;
   double min_factor = 1.0;
   double max_factor = 1.0;
+  double min_row_factor = 1.0;  // of rows, where those were scaled, alone or besides
+  double max_row_factor = 1.0;
   GridTotals totals_after = {};
 
+  // Whether the model may still be the same: figures are judged with the factor undone.
+  [[nodiscard]] bool is_excused() const { return evidence != Evidence::kAgainstNorm; }
   friend bool operator==(const TensorSmoothing&, const TensorSmoothing&) = default;
 };
 

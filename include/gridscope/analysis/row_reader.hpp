@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "gridscope/core/result.hpp"
+#include "gridscope/io/byte_source.hpp"
 #include "gridscope/model/checkpoint.hpp"
 #include "gridscope/model/weight_matching.hpp"
 #include "gridscope/model/weights.hpp"
@@ -47,6 +50,10 @@ class RowReader {
   [[nodiscard]] std::uint64_t read_size() const;
   // Reads past any cache, into the buffer of `loaded`. Errors: those of the source.
   [[nodiscard]] Status load(quant::RowRange pair_rows, LoadedTile& loaded) const;
+  // Several at once, which takes no longer than one where a read is a round trip. Requires: as many
+  // of both.
+  [[nodiscard]] Status load(std::span<const quant::RowRange> ranges,
+                            std::span<LoadedTile> loaded) const;
   // Decodes rows of the pair, from a tile that load() gave for a range that holds them. `scratch`
   // is working memory. Row i of the pair has number i + first_row() in `out`.
   [[nodiscard]] Status decode(const quant::Tile& tile, quant::RowRange pair_rows,
@@ -55,6 +62,9 @@ class RowReader {
  private:
   RowReader(const model::Checkpoint& checkpoint, const model::Weight& weight,
             const model::RowSelection& rows, std::unique_ptr<const quant::WeightDecoder> decoder);
+
+  using RequestsByFile = std::map<std::uint32_t, std::vector<io::ReadRequest>>;
+  void prepare(quant::RowRange pair_rows, LoadedTile& loaded, RequestsByFile& requests) const;
 
   const model::Checkpoint* checkpoint_;
   const model::Weight* weight_;

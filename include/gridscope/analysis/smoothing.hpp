@@ -2,6 +2,7 @@
 
 // Per-column factors that an exporter folded into a weight and out of the norm before it.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -11,7 +12,7 @@
 
 namespace gridscope::analysis {
 
-// Sums down each column over some rows, D the build's values, v the source's.
+// Sums down each column over some rows (or along each row), D the build's values, v the source's.
 struct ColumnSums {
   std::uint64_t rows = 0;
   std::vector<double> product = {};         // D v
@@ -21,8 +22,15 @@ struct ColumnSums {
   // Adds rows of the build against as many of the source, row-major. Weights that are not finite on
   // either side are left out.
   void add_rows(const quant::RowBlock& build, std::span<const double> source);
+  // The same of rows: each is taken for a column of its own, after those before it.
+  void append_rows(const quant::RowBlock& build, std::span<const double> source);
   // Adds what comes after this in order.
   void add(const ColumnSums& later);
+
+ private:
+  void resize(std::size_t columns);
+  template <typename Line>
+  void add_row(std::span<const double> build, std::span<const double> source, const Line& line);
 };
 
 struct FactorRange {

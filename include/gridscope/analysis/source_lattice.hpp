@@ -18,9 +18,24 @@
 
 namespace gridscope::analysis {
 
-// The largest of the usual group sizes with which nearly all groups that are not dead lie on a
-// grid; 0 when there is none. Groups run along rows.
-[[nodiscard]] std::uint64_t find_group_size(const quant::SourceRows& source, std::uint64_t columns);
+// Finds the source's group size from several samples of rows, since some rows may be unlike the
+// others (rows that were never trained, heads that were cut): the largest of the usual sizes with
+// which, in most samples that are not dead, nearly all groups that are not dead lie on a grid.
+// Groups run along rows.
+class GroupSizeVote {
+ public:
+  explicit GroupSizeVote(std::uint64_t columns);
+
+  void add(const quant::SourceRows& sample);
+  // 0 when there is none.
+  [[nodiscard]] std::uint64_t winner() const;
+
+ private:
+  std::uint64_t columns_;
+  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> votes_;  // for each size
+  std::uint64_t samples_ = 0;         // that are not dead
+};
 
 struct SourceLattice {
   std::uint64_t columns = 0;

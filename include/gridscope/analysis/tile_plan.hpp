@@ -21,6 +21,8 @@ struct TilePlan {
 
   [[nodiscard]] std::uint64_t tiles() const;
   [[nodiscard]] quant::RowRange tile(std::uint64_t index) const;
+  // Rows from all over the weight, together as many as a block has, for a look at what it is like.
+  [[nodiscard]] std::vector<quant::RowRange> samples() const;
   // What is read of a tile at once: whole blocks of about so many bytes, or all of it.
   [[nodiscard]] std::vector<quant::RowRange> pieces(quant::RowRange tile,
                                                     std::uint64_t bytes) const;

@@ -10,10 +10,13 @@ namespace gridscope::analysis {
 
 // Of one pair of weights, from its totals, its smoothing and its fault. Of the rules the first that
 // holds: a fault, a value that is no number, or a group that is dead where the source lives:
-// corrupt; SQNR (with smoothing undone) under kDifferentModelSqnrDb: different_model; smoothing:
-// smoothed; a weight moved by half a step or off the source's lattice point: levels_moved; any
-// value not the source's: same_grid; else exact.
+// corrupt; SQNR (with smoothing undone) under kDifferentModelSqnrDb: different_model; smoothing
+// that no norm contradicts: smoothed; a weight moved by half a step or off the source's lattice
+// point: levels_moved; any value not the source's: same_grid; else exact.
 [[nodiscard]] Verdict verdict_of(const GridTensor& tensor);
+
+// Those by which a weight is judged: with smoothing undone that no norm contradicts.
+[[nodiscard]] const GridTotals& best_totals(const GridTensor& tensor);
 
 // The number of levels by which the weights stand off their source's lattice on average, rounded:
 // 0 but for zero points that are stored, or read, one off, since rounding goes both ways.

@@ -42,7 +42,8 @@ struct GridCheckRequest {
                                                   Context& context);
 
 // The report that one run would have given, of the parts of all shards. Reads headers alone.
-// Errors: kInvalidArgument for parts of different checks, a part that is missing or there twice.
+// Errors: kInvalidArgument for parts of different checks, a part that is missing, not whole or
+// there twice.
 [[nodiscard]] Result<analysis::GridReport> merge_grid_parts(
     const std::vector<std::filesystem::path>& paths, const analysis::Requirements& requirements,
     Context& context);

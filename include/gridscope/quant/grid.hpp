@@ -24,8 +24,8 @@ inline constexpr int kMaxLevel = 31;
 
 enum class GridClass : std::uint8_t {
   kOnGrid,
-  kAmbiguous,  // on a grid, but on several that are no multiples of one another would do as well,
-               // or with fewer than three distinct magnitudes: weak evidence
+  kAmbiguous,  // on a grid, but another would do as well (all levels even: half of them, twice the
+               // step), or with fewer than three distinct magnitudes: weak evidence
   kDead,       // all zero
   kOffGrid,
   kNonFinite,

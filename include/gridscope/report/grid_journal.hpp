@@ -38,8 +38,8 @@ struct GridJournal {
 [[nodiscard]] std::string journal_line(const GridJournalHeader& header);
 [[nodiscard]] std::string journal_line(std::uint32_t item, const analysis::GridItemResult& result);
 
-// A last line without a line break is left out. Errors: kCorrupt, with the number of the line;
-// kUnsupported for another schema.
+// A last line without a line break is left out. Errors: kInvalidArgument for the text of anything
+// else; kCorrupt, with the number of the line; kUnsupported for another version of the schema.
 [[nodiscard]] Result<GridJournal> parse_journal(std::string_view text);
 
 }  // namespace gridscope::report

@@ -308,7 +308,7 @@ void conclude(const Batch& batch, std::size_t lane, Search& search, GridFit& fit
   if (top == kTopLevel && search.positive[lane] == search.negative[lane]) return;
   if (fit.feasible == 0) {
     describe_fit(batch, search, lane, fit);
-  } else if (std::abs(fit.top_level) % top != 0) {
+  } else {
     fit.verdict = GridClass::kAmbiguous;
   }
   fit.feasible |= bit(top);
