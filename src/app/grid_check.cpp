@@ -152,6 +152,23 @@ Status check_parts(const std::vector<std::filesystem::path>& paths,
               "run grid-check with that --shard");
 }
 
+// A part that was cut off has its shard's items only in part.
+Status check_whole(const GridPlan& plan, const std::filesystem::path& path,
+                   const GridJournal& part) {
+  const Shard shard = part.header.shard;
+  std::vector<std::uint32_t> missing = analysis::items_of(plan, shard);
+  const std::size_t all = missing.size();
+  std::erase_if(missing, [&](std::uint32_t item) { return part.results.contains(item); });
+  if (missing.empty()) return {};
+  const model::WeightPair& first = analysis::pair_of(plan, plan.items[missing.front()]);
+  return fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{} is not whole: it lacks the results of {} of {}, {} first",
+                  quote(path.native()), missing.size(), count_of(all, "weight"), quote(first.name)),
+      fmt::format("finish it: run grid-check with --shard {}/{} --resume {}", shard.index,
+                  shard.count, quote(path.native())));
+}
+
 }  // namespace
 
 Result<analysis::GridCost> plan_grid_check(const GridCheckRequest& request, Context& context) {
@@ -197,7 +214,10 @@ Result<analysis::GridReport> merge_grid_parts(const std::vector<std::filesystem:
                 "run all shards again");
   }
   GridResults results;
-  for (GridJournal& part : parts) results.merge(part.results);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    GRIDSCOPE_CHECK(check_whole(prepared->plan, paths[i], parts[i]));
+    results.merge(parts[i].results);
+  }
   return conclude(request, prepared->plan, results);
 }
 

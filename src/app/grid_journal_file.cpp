@@ -76,13 +76,10 @@ Result<analysis::GridResults> begin_or_take_up(const io::Descriptor& file,
                                                const report::GridJournalHeader& header) {
   GRIDSCOPE_CHECK(lock(file));
   GRIDSCOPE_TRY(const std::string text, read_all(file));
-  if (text.find('\n') != std::string::npos) return take_up(file, text, header);
   const std::string first_line = journal_line(header);
   // Empty, or cut off within its first line: nothing was done yet.
-  if (!first_line.starts_with(text)) {
-    return fail(ErrorCode::kInvalidArgument, "is no journal of a grid check",
-                "name a file that is new or that --resume has written");
-  }
+  const bool is_begun = text.size() < first_line.size() && first_line.starts_with(text);
+  if (!is_begun) return take_up(file, text, header);
   if (::ftruncate(file.get(), 0) != 0 || ::lseek(file.get(), 0, SEEK_SET) != 0) {
     return tl::make_unexpected(io::system_error(errno, "cannot begin it"));
   }

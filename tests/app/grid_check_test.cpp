@@ -132,6 +132,22 @@ TEST_F(GridCheckUseCase, PartsThatDoNotBelongTogetherAreRefused) {
   EXPECT_THAT(merge({path("nothing")}), test::Fails(ErrorCode::kNotFound, _));
 }
 
+TEST_F(GridCheckUseCase, APartThatWasCutOffIsNamed) {
+  write("one", *grid_check_part(shard(1, 2), *context_));
+  const std::string part = *grid_check_part(shard(2, 2), *context_);
+  write("two", part.substr(0, part.size() - 10));
+  EXPECT_THAT(merge_grid_parts({path("one"), path("two")}, {}, *context_),
+              test::Fails(ErrorCode::kInvalidArgument,
+                          AllOf(HasSubstr("\"" + path("two") + "\" is not whole"),
+                                HasSubstr("the results of 1 of 1 weight, \"model.layers.0."),
+                                HasSubstr("--shard 2/2 --resume \"" + path("two") + "\""))));
+  write("letter", "dear all,\n");
+  EXPECT_THAT(merge_grid_parts({path("one"), path("letter")}, {}, *context_),
+              test::Fails(ErrorCode::kInvalidArgument,
+                          AllOf(HasSubstr("letter"), HasSubstr("no journal of a grid check"),
+                                HasSubstr("dear all"))));
+}
+
 TEST_F(GridCheckUseCase, PartsOfABuildThatChangedAreRefused) {
   write("one", *grid_check_part(shard(1, 1), *context_));
   test::write_grid_build(directory_ / "build", 1);
@@ -165,7 +181,9 @@ TEST_F(GridCheckUseCase, TheJournalOfAnotherCheckIsLeftAlone) {
   EXPECT_EQ(read("journal"), journal);
   write("letter", "dear all,\n");
   resumed.resume = directory_ / "letter";
-  EXPECT_THAT(grid_check(resumed, *context_), ::testing::Not(test::IsOk()));
+  EXPECT_THAT(grid_check(resumed, *context_),
+              test::Fails(ErrorCode::kInvalidArgument,
+                          AllOf(HasSubstr("no journal"), HasSubstr("dear all"))));
   EXPECT_EQ(read("letter"), "dear all,\n");
 }
 

@@ -10,6 +10,7 @@ namespace gridscope::report {
 namespace {
 
 using ::testing::_;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -63,14 +64,31 @@ TEST(GridJournal, CanBeCutAnywhereBehindItsFirstLine) {
 TEST(GridJournal, NamesTheLineThatIsWrong) {
   const auto read = parse_journal(journal_line(header()) + "{\"item\":1}\n");
   EXPECT_THAT(read, test::Fails(ErrorCode::kCorrupt, HasSubstr("line 2")));
-  EXPECT_THAT(parse_journal("{\"schema\":\"gridscope.cache/1\"}\n"),
-              test::Fails(ErrorCode::kUnsupported, _));
-  EXPECT_THAT(parse_journal("hello\n"), test::Fails(ErrorCode::kCorrupt, _));
+  EXPECT_THAT(parse_journal("{\"schema\":\"gridscope.grid-check-part/1\",}\n"),
+              test::Fails(ErrorCode::kCorrupt, HasSubstr("line 1")));
+  EXPECT_THAT(parse_journal("{\"schema\":\"gridscope.grid-check-part/2\"}\n"),
+              test::Fails(ErrorCode::kUnsupported, HasSubstr("gridscope.grid-check-part/1")));
+}
+
+TEST(GridJournal, TellsOtherFilesFromBrokenOnes) {
+  for (const char* const other :
+       {"hello\n", "hello", "{\n\"schema\": \"gridscope.grid-check/1\"}",
+        "{\"schema\":\"gridscope.cache/1\"}\n", "\nline two: gridscope.grid-check-part/1\n"}) {
+    EXPECT_THAT(parse_journal(other),
+                test::Fails(ErrorCode::kInvalidArgument,
+                            AllOf(HasSubstr("no journal of a grid check: expected a first line"),
+                                  HasSubstr("\"gridscope.grid-check-part/1\", found \""),
+                                  HasSubstr("--shard or --resume"))))
+        << other;
+  }
+  EXPECT_THAT(parse_journal(""),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("found an empty file")));
 }
 
 TEST(GridJournal, RefusesAShardThatCannotBe) {
   for (const analysis::Shard shard :
-       {analysis::Shard{.index = 4, .count = 3}, analysis::Shard{.index = 0, .count = 3}}) {
+       {analysis::Shard{.index = 4, .count = 3}, analysis::Shard{.index = 0, .count = 3},
+        analysis::Shard{.index = 1, .count = 1'000'000'000'000}}) {
     GridJournalHeader wrong = header();
     wrong.shard = shard;
     EXPECT_THAT(parse_journal(journal_line(wrong)), test::Fails(ErrorCode::kCorrupt, _));
