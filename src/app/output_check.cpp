@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kRemedy = "choose another file for the output";
+
 // Whether it starts as reports for machines and reports in Markdown do. A report in plain text
 // starts with a foreign name, so that it cannot be told from a file of the model.
 bool is_report(const fs::path& path) {
@@ -39,6 +41,16 @@ bool belongs(const store::FileEntry& file, const std::string& named) {
          file.path.ends_with(".gguf");
 }
 
+// Where a path leads, by links that lead nowhere yet as well.
+fs::path behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, ignored); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  }
+  return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
+}
+
 }  // namespace
 
 Status check_output(const std::string& model, const fs::path& output) {
@@ -54,12 +66,30 @@ Status check_output(const std::string& model, const fs::path& output) {
     return belongs(file, (*repository)->named_file()) &&
            fs::equivalent(directory / file.path, output, ignored);
   };
+  const std::string& named = (*repository)->named_file();
+  if (!named.empty() && fs::equivalent(directory / named, output, ignored)) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("the output {} is {}, which is to be read", quote(output.string()),
+                            quote(reference->text)),
+                kRemedy);
+  }
   const auto files = (*repository)->listing().value_or(std::vector<store::FileEntry>{});
   if (std::ranges::none_of(files, is_output) || is_report(output)) return {};
   return fail(ErrorCode::kInvalidArgument,
               fmt::format("the output {} is a file of the model {}", quote(output.string()),
                           quote(reference->text)),
-              "choose another file for the output");
+              kRemedy);
+}
+
+Status check_output_apart(const fs::path& output, std::string_view option, const fs::path& kept) {
+  std::error_code ignored;
+  if (!fs::equivalent(output, kept, ignored) && behind_links(output) != behind_links(kept)) {
+    return {};
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("the output {} is the file {} of --{}", quote(output.string()),
+                          quote(kept.string()), option),
+              kRemedy);
 }
 
 }  // namespace gridscope::app

@@ -119,6 +119,10 @@ Result<int> answer(const Arguments& arguments, ConsoleObserver& console, Output&
 Result<Output> open_output(const Arguments& arguments) {
   if (!has_output_file(arguments)) return Output::standard();
   const std::string& path = arguments.text("output");
+  for (const OptionSpec& option : arguments.verb().options) {
+    if (option.kind != ValueKind::kFile || !arguments.given(option.name)) continue;
+    GRIDSCOPE_CHECK(app::check_output_apart(path, option.name, arguments.text(option.name)));
+  }
   for (const OptionSpec& positional : arguments.verb().positionals) {
     if (positional.kind != ValueKind::kModel) continue;
     GRIDSCOPE_CHECK(app::check_output(arguments.text(positional.name), path));
