@@ -29,57 +29,68 @@ constexpr std::uint64_t kMostPaddingRows = 1024;
 struct Problem {
   std::string_view code;
   Severity severity = Severity::kError;
-  std::string_view message;  // after "3 weights "
+  std::string_view of_one;   // after "1 weight "
+  std::string_view of_many;  // after "3 weights "
   std::string_view remedy;
 };
 
 constexpr Problem kShapes = {
     .code = "SHAPE_MISMATCH",
-    .message = "have another shape than in the source",
+    .of_one = "has another shape than in the source",
+    .of_many = "have another shape than in the source",
     .remedy = "compare a build of this very source; such weights were not compared"};
 constexpr Problem kObstacle = {.code = "WEIGHT_NOT_COMPARABLE",
-                               .message = "cannot be compared",
+                               .of_one = "cannot be compared",
+                               .of_many = "cannot be compared",
                                .remedy = "judge them by other means: they are in no figure"};
 constexpr Problem kSourceOnly = {.code = "SOURCE_ONLY",
-                                 .message = "of the source are not in the build",
+                                 .of_one = "of the source is not in the build",
+                                 .of_many = "of the source are not in the build",
                                  .remedy = "export them too, or compare another source"};
 constexpr Problem kBuildOnly = {.code = "BUILD_ONLY",
-                                .message = "of the build are not in the source",
+                                .of_one = "of the build is not in the source",
+                                .of_many = "of the build are not in the source",
                                 .remedy = "compare the source that the build was made from"};
 constexpr Problem kPadded = {.code = "VOCABULARY_PADDED",
                              .severity = Severity::kWarning,
-                             .message = "have rows that the other side does not have",
+                             .of_one = "has rows that the other side does not have",
+                             .of_many = "have rows that the other side does not have",
                              .remedy = "expect padding; the rows that both have were compared"};
 
 // Findings by code: one for all weights with the same problem, the first as the example.
 class Problems {
  public:
   void add(const Problem& problem, std::string_view weight, const std::string& example = {}) {
-    const auto [at, is_new] = findings_.try_emplace(problem.code);
-    auto& [finding, first] = at->second;
-    if (is_new) {
-      finding = {.code = std::string(problem.code),
-                 .severity = problem.severity,
-                 .message = std::string(problem.message),
-                 .remedy = std::string(problem.remedy)};
-      first = example;
-    }
-    finding.add_tensor(weight);
+    const auto [at, is_new] = entries_.try_emplace(problem.code);
+    Entry& entry = at->second;
+    if (is_new) entry = {.problem = &problem, .finding = {}, .example = example};
+    entry.finding.add_tensor(weight);
   }
 
   [[nodiscard]] std::vector<Finding> take() && {
     std::vector<Finding> all;
-    for (auto& [code, entry] : findings_) {
-      auto& [finding, example] = entry;
-      finding.message = fmt::format("{} {}{}{}", count_of(finding.tensor_count, "weight"),
-                                    finding.message, example.empty() ? "" : ": ", example);
-      all.push_back(std::move(finding));
+    for (auto& [code, entry] : entries_) {
+      const Problem& problem = *entry.problem;
+      const std::uint64_t count = entry.finding.tensor_count;
+      Finding& finding = all.emplace_back(std::move(entry.finding));
+      finding.code = code;
+      finding.severity = problem.severity;
+      finding.message = fmt::format("{} {}{}{}", count_of(count, "weight"),
+                                    count == 1 ? problem.of_one : problem.of_many,
+                                    entry.example.empty() ? "" : ": ", entry.example);
+      finding.remedy = problem.remedy;
     }
     return all;
   }
 
  private:
-  std::map<std::string_view, std::pair<Finding, std::string>> findings_;
+  struct Entry {
+    const Problem* problem = nullptr;  // one of those above
+    Finding finding;
+    std::string example;
+  };
+
+  std::map<std::string_view, Entry> entries_;
 };
 
 bool is_gpt_oss(const Checkpoint& checkpoint) {

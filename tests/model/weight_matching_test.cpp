@@ -300,7 +300,7 @@ TEST(WeightMatching, NamesBothShapesWhereTheyDiffer) {
   EXPECT_THAT(matching.plain, IsEmpty());
   ASSERT_THAT(codes(matching), ElementsAre("SHAPE_MISMATCH"));
   EXPECT_THAT(matching.findings[0].message,
-              AllOf(HasSubstr("2 weights"), HasSubstr("[8, 64]"), HasSubstr("[8, 32]")));
+              AllOf(HasSubstr("2 weights have"), HasSubstr("[8, 64]"), HasSubstr("[8, 32]")));
   EXPECT_EQ(matching.findings[0].severity, Severity::kError);
   EXPECT_THAT(matching.findings[0].tensors, ElementsAre("a", "b"));
 }
@@ -314,6 +314,7 @@ TEST(WeightMatching, TakesPaddedWordsAndVocabularies) {
       plain({{"model.embed_tokens.weight", {60, 32}}, {"l.q_proj.weight", {4, 100}}}));
   const Matching matching = match(source, checkpoint_of(packed));
   ASSERT_THAT(codes(matching), ElementsAre("VOCABULARY_PADDED"));
+  EXPECT_THAT(matching.findings[0].message, HasSubstr("1 weight has rows"));
   EXPECT_EQ(matching.findings[0].severity, Severity::kWarning);
   ASSERT_THAT(matching.quantized, SizeIs(1));
   EXPECT_EQ(matching.quantized[0].columns, 100U);
@@ -333,7 +334,9 @@ TEST(WeightMatching, ListsWhatHasNoCounterpart) {
   const Matching matching = match(source, build);
   EXPECT_THAT(matching.source_only, ElementsAre("a"));
   EXPECT_THAT(matching.build_only, ElementsAre("c"));
-  EXPECT_THAT(codes(matching), ElementsAre("BUILD_ONLY", "SOURCE_ONLY"));
+  ASSERT_THAT(codes(matching), ElementsAre("BUILD_ONLY", "SOURCE_ONLY"));
+  EXPECT_EQ(matching.findings[0].message, "1 weight of the build is not in the source");
+  EXPECT_EQ(matching.findings[1].message, "1 weight of the source is not in the build");
   const Checkpoint other = checkpoint_of(plain({{"c.weight", {64, 64}}}));
   const Matching obstructed = match(other, build);
   ASSERT_THAT(codes(obstructed), ElementsAre("BUILD_ONLY", "WEIGHT_NOT_COMPARABLE"));
