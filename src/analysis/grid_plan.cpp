@@ -14,11 +14,13 @@
 #include <map>
 #include <numeric>
 #include <queue>
+#include <ranges>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "gridscope/analysis/tile_plan.hpp"
+#include "gridscope/core/finding.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/name_pattern.hpp"
 
@@ -76,31 +78,27 @@ Result<std::vector<model::NamePattern>> compile(const std::vector<std::string>& 
   return patterns;
 }
 
-bool names(const model::NamePattern& pattern, const WeightPair& pair) {
-  return pattern.matches(pair.name) || pattern.matches(pair.source_name);
+// What inspection calls the tensor that lies there; "" for none. Tensors are in order of file and
+// offset, and those without bytes hold nothing.
+std::string_view tensor_at(const model::Checkpoint& checkpoint, const model::StoredPlace& place) {
+  const auto start_of = [&](std::uint32_t i) {
+    return std::pair(checkpoint.file_of[i], checkpoint.tensors[i].offset);
+  };
+  const auto count = static_cast<std::uint32_t>(checkpoint.tensors.size());
+  const auto numbers = std::views::iota(0U, count);
+  const auto later =
+      std::ranges::upper_bound(numbers, std::pair(place.file, place.offset), {}, start_of);
+  auto after = static_cast<std::size_t>(later - numbers.begin());
+  while (after > 0 && checkpoint.tensors[after - 1].bytes == 0) --after;
+  return after == 0 ? std::string_view() : checkpoint.tensors[after - 1].name;
 }
 
-bool is_named(const WeightPair& pair, const std::vector<model::NamePattern>& patterns) {
-  return patterns.empty() ||
-         std::ranges::any_of(patterns, [&](const auto& pattern) { return names(pattern, pair); });
-}
-
-// A glob without effect is a slip of the pen, and would narrow the check without a word.
-Status check_globs(const std::vector<std::string>& globs,
-                   const std::vector<model::NamePattern>& patterns,
-                   const std::vector<GridBuildSide>& builds) {
-  for (std::size_t i = 0; i < globs.size(); ++i) {
-    const auto is_used = [&](const GridBuildSide& build) {
-      const auto matches = [&](const WeightPair& pair) { return names(patterns[i], pair); };
-      return std::ranges::any_of(build.matching.quantized, matches) ||
-             std::ranges::any_of(build.matching.plain, matches);
-    };
-    if (std::ranges::any_of(builds, is_used)) continue;
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("--tensor: no weight is named {}", quote(globs[i])),
-                "see the names with gridscope inspect --tensors");
-  }
-  return {};
+// A weight may be named by itself or by any tensor that it is stored in, of a stack too.
+bool names_weight(const model::NamePattern& pattern, const GridSide& side, std::uint32_t number) {
+  const Weight& weight = side.weights[number];
+  return pattern.matches(weight.name) || std::ranges::any_of(weight.places, [&](const auto& place) {
+           return place && pattern.matches(tensor_at(*side.checkpoint, *place));
+         });
 }
 
 // How many of `count` pairs a sample takes: at least one where there are any.
@@ -147,52 +145,146 @@ Indices sample(const Indices& chosen, std::uint64_t size, const std::vector<Weig
   return taken;
 }
 
-Status add_items(const GridSelection& selection, const std::vector<model::NamePattern>& patterns,
-                 std::uint32_t build, GridPlan& plan) {
-  const GridBuildSide& side = plan.builds[build];
-  const std::size_t before = plan.items.size();
-  for (const auto kind : {GridItem::Kind::kQuantized, GridItem::Kind::kPlain}) {
-    const std::vector<WeightPair>& pairs = pairs_of(side.matching, kind);
-    Indices chosen(pairs.size());
-    std::iota(chosen.begin(), chosen.end(), 0U);
-    std::erase_if(chosen, [&](std::uint32_t i) { return !is_named(pairs[i], patterns); });
-    const std::uint64_t size = sample_size(selection, chosen.size());
-    for (const std::uint32_t pair : sample(chosen, size, pairs, plan.source.weights)) {
-      plan.items.push_back({.build = build, .kind = kind, .pair = pair});
-    }
+std::string describe_globs(const std::vector<std::string>& globs) {
+  std::vector<std::string> quoted;
+  quoted.reserve(globs.size());
+  for (const std::string& glob : globs) quoted.push_back(quote(glob));
+  return fmt::format("weights named {}", fmt::join(quoted, " or "));
+}
+
+// A build of which nothing is compared would look exact.
+tl::unexpected<Error> nothing_in_common(const GridBuildSide& build) {
+  const std::string name = quote(build.side.reference);
+  const auto explains = [](const Finding& finding) {
+    return finding.code == "SHAPE_MISMATCH" || finding.code == "WEIGHT_NOT_COMPARABLE";
+  };
+  std::vector<std::string_view> reasons;
+  for (const Finding& finding : build.matching.findings) {
+    if (explains(finding)) reasons.push_back(finding.message);
   }
-  if (plan.items.size() > before) return {};
-  // A build of which nothing is compared would look exact.
-  const std::string name = quote(side.side.reference);
-  if (selection.globs.empty()) {
+  constexpr std::string_view kRemedy = "check that the build was made from this source";
+  if (reasons.empty()) {
     return fail(ErrorCode::kInvalidArgument, name + " has no weight in common with the source",
-                "check that the build was made from this source");
+                std::string(kRemedy));
   }
   return fail(ErrorCode::kInvalidArgument,
-              fmt::format("nothing is left to compare of {}: {}", name, plan.selection),
-              "see the names with gridscope inspect --tensors");
+              fmt::format("{} has no weight that can be compared with the source: {}", name,
+                          fmt::join(reasons, "; ")),
+              std::string(kRemedy));
 }
 
-// ---- description --------------------------------------------------------------------------------
+// Chooses a plan's items, build by build, and keeps count of what is left out.
+class Selector {
+ public:
+  Selector(const GridSelection& selection, std::vector<model::NamePattern> patterns, GridPlan& plan)
+      : selection_(selection), patterns_(std::move(patterns)), plan_(plan) {}
 
-std::string describe(const GridSelection& selection) {
-  std::string text;
-  if (!selection.globs.empty()) {
-    std::vector<std::string> quoted;
-    quoted.reserve(selection.globs.size());
-    for (const std::string& glob : selection.globs) quoted.push_back(quote(glob));
-    text = fmt::format("weights named {}", fmt::join(quoted, " or "));
+  Status run() {
+    GRIDSCOPE_CHECK(check_globs());
+    for (std::uint32_t build = 0; build < plan_.builds.size(); ++build) {
+      GRIDSCOPE_CHECK(add_items(build));
+    }
+    plan_.selection = describe();
+    return {};
   }
-  const std::string_view link = text.empty() ? "" : ", ";
-  if (selection.sample_count) {
-    text += fmt::format("{}a sample of {} weights of each kind, spread over layers and roles", link,
-                        *selection.sample_count);
-  } else if (selection.sample_fraction) {
-    text += fmt::format("{}a sample of {:g} % of the weights, spread over layers and roles", link,
-                        100.0 * *selection.sample_fraction);
+
+ private:
+  // Pairs of one kind in all builds.
+  struct Count {
+    std::string_view what;
+    std::uint64_t matched = 0;
+    std::uint64_t named = 0;  // by the globs
+    std::uint64_t taken = 0;
+  };
+
+  [[nodiscard]] bool names(const model::NamePattern& pattern, const GridSide& build,
+                           const WeightPair& pair) const {
+    return pattern.matches(pair.name) || pattern.matches(pair.source_name) ||
+           names_weight(pattern, build, pair.build) ||
+           names_weight(pattern, plan_.source, pair.source);
   }
-  return text;
-}
+
+  [[nodiscard]] bool is_named(const GridSide& build, const WeightPair& pair) const {
+    return patterns_.empty() || std::ranges::any_of(patterns_, [&](const auto& pattern) {
+             return names(pattern, build, pair);
+           });
+  }
+
+  // A glob without effect is a slip of the pen, and would narrow the check without a word.
+  [[nodiscard]] Status check_globs() const {
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      const auto is_used = [&](const GridBuildSide& build) {
+        const auto matches = [&](const WeightPair& pair) {
+          return names(patterns_[i], build.side, pair);
+        };
+        return std::ranges::any_of(build.matching.quantized, matches) ||
+               std::ranges::any_of(build.matching.plain, matches);
+      };
+      if (std::ranges::any_of(plan_.builds, is_used)) continue;
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--tensor: no weight that can be compared is named {}",
+                              quote(selection_.globs[i])),
+                  "see the names with gridscope inspect --tensors");
+    }
+    return {};
+  }
+
+  Status add_items(std::uint32_t build) {
+    const GridBuildSide& side = plan_.builds[build];
+    const std::size_t before = plan_.items.size();
+    for (const auto kind : {GridItem::Kind::kQuantized, GridItem::Kind::kPlain}) {
+      const std::vector<WeightPair>& pairs = pairs_of(side.matching, kind);
+      Indices chosen(pairs.size());
+      std::iota(chosen.begin(), chosen.end(), 0U);
+      std::erase_if(chosen, [&](std::uint32_t i) { return !is_named(side.side, pairs[i]); });
+      const std::uint64_t size = sample_size(selection_, chosen.size());
+      for (const std::uint32_t pair : sample(chosen, size, pairs, plan_.source.weights)) {
+        plan_.items.push_back({.build = build, .kind = kind, .pair = pair});
+      }
+      Count& count = kind == GridItem::Kind::kQuantized ? quantized_ : plain_;
+      count.matched += pairs.size();
+      count.named += chosen.size();
+      count.taken += size;
+    }
+    if (plan_.items.size() > before) return {};
+    if (selection_.globs.empty()) return nothing_in_common(side);
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("nothing is left to compare of {}: {}", quote(side.side.reference),
+                            describe_globs(selection_.globs)),
+                "see the names with gridscope inspect --tensors");
+  }
+
+  // By what was taken: a sample or a glob may well take everything.
+  [[nodiscard]] std::string describe() const {
+    std::vector<std::string> parts;
+    if (quantized_.named + plain_.named < quantized_.matched + plain_.matched) {
+      parts.push_back(describe_globs(selection_.globs));
+    }
+    if (quantized_.taken + plain_.taken < quantized_.named + plain_.named) {
+      parts.push_back(describe_sample());
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+  [[nodiscard]] std::string describe_sample() const {
+    std::vector<std::string> parts;
+    for (const Count& count : {quantized_, plain_}) {
+      if (count.named == 0) continue;
+      parts.push_back(
+          fmt::format("{} of {}", with_thousands(count.taken), count_of(count.named, count.what)));
+    }
+    return fmt::format("a sample of {}{}, spread over layers and roles", fmt::join(parts, " and "),
+                       plan_.builds.size() > 1 ? " of all builds" : "");
+  }
+
+  const GridSelection& selection_;
+  std::vector<model::NamePattern> patterns_;
+  GridPlan& plan_;
+  Count quantized_ = {.what = "quantized weight"};
+  Count plain_ = {.what = "plain weight"};
+};
+
+// ---- fingerprint --------------------------------------------------------------------------------
 
 void add_side(StableHash& hash, const GridSide& side) {
   hash.add(side.reference);
@@ -260,18 +352,14 @@ const WeightPair& pair_of(const GridPlan& plan, const GridItem& item) {
 Result<GridPlan> plan_grid_check(GridSide source, std::vector<GridSide> builds,
                                  const GridSelection& selection) {
   GRIDSCOPE_CHECK(check_selection(selection));
-  GRIDSCOPE_TRY(const auto patterns, compile(selection.globs));
+  GRIDSCOPE_TRY(auto patterns, compile(selection.globs));
   GridPlan plan{.source = std::move(source), .builds = {}, .items = {}, .fingerprint = {}};
-  plan.selection = describe(selection);
   for (GridSide& side : builds) {
     GRIDSCOPE_TRY(auto matching, model::match_weights(*plan.source.checkpoint, plan.source.weights,
                                                       *side.checkpoint, side.weights));
     plan.builds.push_back({.side = std::move(side), .matching = std::move(matching)});
   }
-  GRIDSCOPE_CHECK(check_globs(selection.globs, patterns, plan.builds));
-  for (std::uint32_t build = 0; build < plan.builds.size(); ++build) {
-    GRIDSCOPE_CHECK(add_items(selection, patterns, build, plan));
-  }
+  GRIDSCOPE_CHECK(Selector(selection, std::move(patterns), plan).run());
   plan.fingerprint = fingerprint_of(plan);
   return plan;
 }

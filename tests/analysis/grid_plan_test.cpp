@@ -105,10 +105,45 @@ TEST(GridPlan, TakesGlobsOfEitherName) {
             R"(weights named "model.layers.0.*norm" or "model.language_model.layers.1.mlp.*")");
 }
 
+TEST(GridPlan, TakesGlobsOfStoredTensors) {
+  const SmallCheck check(source_of(2), {build_of(2)});
+  EXPECT_THAT(names(check.plan({.globs = {"model.layers.1.mlp.up_proj.weight_packed"}})),
+              ElementsAre("model.layers.1.mlp.up_proj"));
+  EXPECT_THAT(names(check.plan({.globs = {"*.0.self_attn.q_proj.weight_scale"}})),
+              ElementsAre("model.layers.0.self_attn.q_proj"));
+  EXPECT_THAT(names(check.plan({.globs = {"model.language_model.layers.1.mlp.up_proj.weight"}})),
+              ElementsAre("model.layers.1.mlp.up_proj"));
+  EXPECT_THAT(names(check.plan({.globs = {"*.0.input_layernorm.weight"}})),
+              ElementsAre("model.layers.0.input_layernorm"));
+}
+
+// The source has one stack where the build has a projection for each expert; a bias stands in the
+// module of its weight and is none of its tensors.
+TEST(GridPlan, TakesGlobsOfStacksAndOfBiasesByThemselves) {
+  const std::string mlp = "model.layers.0.mlp.";
+  SmallModel source;
+  source.tensors.tensor(mlp + "experts.gate_up_proj", Dtype::kBF16, {2, 32, 64})
+      .tensor(mlp + "router.weight", Dtype::kBF16, {2, 64})
+      .tensor(mlp + "router.bias", Dtype::kBF16, {2});
+  SmallModel build;
+  for (const std::string expert : {"0", "1"}) {
+    for (const char* const projection : {".gate_proj", ".up_proj"}) {
+      build.tensors.tensor(mlp + "experts." + expert + projection + ".weight", Dtype::kBF16,
+                           {16, 64});
+    }
+  }
+  build.tensors.tensor(mlp + "router.weight", Dtype::kBF16, {2, 64})
+      .tensor(mlp + "router.bias", Dtype::kBF16, {2});
+  const SmallCheck check(source, {build});
+  EXPECT_THAT(names(check.plan({.globs = {"*.experts.gate_up_proj"}})), SizeIs(4));
+  EXPECT_THAT(names(check.plan({.globs = {"*.router.bias"}})), ElementsAre(mlp + "router.bias"));
+  EXPECT_THAT(names(check.plan({.globs = {"*.router.weight"}})), ElementsAre(mlp + "router"));
+}
+
 TEST(GridPlan, RefusesAGlobThatNamesNothing) {
   const SmallCheck check(source_of(1), {build_of(1)});
   EXPECT_THAT(check.try_plan({.globs = {"*q_proj", "*q_porj"}}),
-              Fails(ErrorCode::kInvalidArgument, HasSubstr("no weight is named \"*q_porj\"")));
+              Fails(ErrorCode::kInvalidArgument, HasSubstr("is named \"*q_porj\"")));
   EXPECT_THAT(check.try_plan({.globs = {"[a"}}),
               Fails(ErrorCode::kInvalidArgument, HasSubstr("--tensor")));
 }
@@ -125,6 +160,21 @@ TEST(GridPlan, RefusesABuildOfWhichNothingIsCompared) {
                     AllOf(HasSubstr("build 1"), HasSubstr("*.1.mlp.up_proj"))));
 }
 
+TEST(GridPlan, NamesTheShapesOfABuildInWhichAllDiffer) {
+  SmallModel narrow;
+  narrow.tensors.tensor("model.layers.0.mlp.up_proj.weight", Dtype::kBF16, {16, 32})
+      .tensor("model.layers.0.input_layernorm.weight", Dtype::kBF16, {32});
+  EXPECT_THAT(SmallCheck(source_of(1), {narrow}).try_plan(),
+              Fails(ErrorCode::kInvalidArgument,
+                    AllOf(HasSubstr("\"build 0\" has no weight that can be compared"),
+                          HasSubstr("2 weights have another shape"), HasSubstr("[32]"),
+                          HasSubstr("[64]"))));
+  SmallModel obstructed;
+  obstructed.tensors.tensor("model.layers.0.mlp.up_proj.trellis", Dtype::kI16, {4, 4, 64});
+  EXPECT_THAT(SmallCheck(source_of(1), {obstructed}).try_plan(),
+              Fails(ErrorCode::kInvalidArgument, HasSubstr("1 weight cannot be compared")));
+}
+
 TEST(GridPlan, TakesAsManyAsTheSampleSays) {
   const SmallCheck check(source_of(4), {build_of(4)});
   const auto quantized = [&](const GridSelection& selection) {
@@ -136,11 +186,29 @@ TEST(GridPlan, TakesAsManyAsTheSampleSays) {
   EXPECT_EQ(quantized({.sample_fraction = 0.01}), 1U);
   EXPECT_EQ(quantized({.sample_fraction = 1.0}), 16U);
   EXPECT_EQ(quantized({.globs = {"*mlp*"}, .sample_fraction = 0.25}), 2U);
-  EXPECT_EQ(check.plan({.sample_count = 5}).selection,
-            "a sample of 5 weights of each kind, spread over layers and roles");
+}
+
+TEST(GridPlan, DescribesTheSelectionByWhatWasTaken) {
+  const SmallCheck check(source_of(4), {build_of(4)});
+  const auto selection = [&](const GridSelection& wanted) { return check.plan(wanted).selection; };
+  EXPECT_EQ(selection({.sample_count = 5}),
+            "a sample of 5 of 16 quantized weights and 4 of 4 plain weights, spread over layers "
+            "and roles");
   EXPECT_EQ(
-      check.plan({.globs = {"*mlp*"}, .sample_fraction = 0.25}).selection,
-      "weights named \"*mlp*\", a sample of 25 % of the weights, spread over layers and roles");
+      selection({.globs = {"*.0.*"}, .sample_count = 1}),
+      "weights named \"*.0.*\", a sample of 1 of 4 quantized weights and 1 of 1 plain weight, "
+      "spread over layers and roles");
+  EXPECT_EQ(selection({.globs = {"*mlp*"}, .sample_fraction = 0.25}),
+            "weights named \"*mlp*\", a sample of 2 of 8 quantized weights, spread over layers and "
+            "roles");
+  EXPECT_EQ(selection({.globs = {"*mlp*"}, .sample_fraction = 0.999}), "weights named \"*mlp*\"");
+  EXPECT_EQ(selection({.sample_fraction = 0.999}), "");
+  EXPECT_EQ(selection({.sample_count = 16}), "");
+  EXPECT_EQ(selection({.globs = {"*"}}), "");
+  EXPECT_EQ(
+      SmallCheck(source_of(1), {build_of(1), build_of(1)}).plan({.sample_count = 1}).selection,
+      "a sample of 2 of 8 quantized weights and 2 of 2 plain weights of all builds, spread "
+      "over layers and roles");
 }
 
 TEST(GridPlan, RefusesASampleOfNothing) {

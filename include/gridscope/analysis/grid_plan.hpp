@@ -18,8 +18,11 @@
 namespace gridscope::analysis {
 
 struct GridSelection {
-  std::vector<std::string> globs = {};  // of build or source names, any may match; empty: all
-  // Pairs of quantized weights that are taken, spread over layers and roles by a fixed hash.
+  // Of names in build or source: of pairs, of weights, of the tensors that they are stored in. Any
+  // may match; empty: all.
+  std::vector<std::string> globs = {};
+  // Pairs that are taken of the quantized weights and as many of the plain ones, spread over layers
+  // and roles by a fixed hash.
   std::optional<std::uint64_t> sample_count = {};
   std::optional<double> sample_fraction = {};
 
@@ -57,7 +60,7 @@ struct GridPlan {
   GridSide source;
   std::vector<GridBuildSide> builds;
   std::vector<GridItem> items;  // in the order of the report
-  std::string selection = {};
+  std::string selection = {};   // what was taken, for a person; "" for everything
   // Of everything that the results depend on: references, commits or versions and sizes of files,
   // selection, items, how their weights are to be read. Two runs with the same one may be put
   // together.
