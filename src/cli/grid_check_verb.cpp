@@ -60,6 +60,16 @@ Result<std::optional<Shard>> read_shard(const std::string& text) {
   return Shard{.index = *index, .count = *count};
 }
 
+// A part is no more than results: what they are worth is decided when all are there.
+Status check_shard(const Arguments& arguments) {
+  for (const std::string_view option : {"require", "max-moved", "min-sqnr"}) {
+    if (!arguments.given(option)) continue;
+    return wrong(fmt::format("grid-check: --{} has no effect with --shard", option),
+                 "give it to --merge, which judges all parts together");
+  }
+  return {};
+}
+
 analysis::Requirements read_requirements(const Arguments& arguments) {
   analysis::Requirements requirements;
   requirements.verdict = analysis::parse_verdict(arguments.text("require"));
@@ -77,6 +87,7 @@ Result<app::GridCheckRequest> read_request(const Arguments& arguments) {
   request.selection.globs = arguments.texts("tensor");
   GRIDSCOPE_CHECK(read_sample(arguments.text("sample"), request.selection));
   GRIDSCOPE_TRY(request.shard, read_shard(arguments.text("shard")));
+  if (request.shard) GRIDSCOPE_CHECK(check_shard(arguments));
   if (request.builds.empty()) {
     return wrong("grid-check: BUILD is missing", "see gridscope grid-check --help");
   }

@@ -208,22 +208,26 @@ constexpr auto kGridCheckOptions = std::to_array<OptionSpec>({
     {.name = "tensor",
      .kind = ValueKind::kText,
      .value_name = "GLOB",
-     .help = "compare only weights whose name, in build or source, matches; may be given again",
+     .help = "compare only weights whose name, or that of a tensor they are stored in, matches in "
+             "build or source; may be given again",
      .occurs = Occurs::kRepeatedly},
     {.name = "sample",
      .kind = ValueKind::kText,
      .value_name = "N|FRACTION",
      .help =
-         "compare only so many weights (12) or such a share of them (0.05), the same ones every "
-         "time, spread over layers and roles"},
+         "compare only N of the quantized weights and N of the plain ones (12), or such a share of "
+         "each (0.05), the same ones every time, spread over layers and roles"},
     {.name = "max-moved",
      .kind = ValueKind::kFraction,
      .value_name = "FRACTION",
-     .help = "fail when a larger share of a build's weights moved by half a step or more"},
+     .help =
+         "fail when a larger share of a build's weights moved by more than half a step of its own "
+         "scale, after undoing smoothing that no norm contradicts"},
     {.name = "min-sqnr",
      .kind = ValueKind::kReal,
      .value_name = "DB",
-     .help = "fail when a build's signal to quantization noise is lower"},
+     .help = "fail when a build's signal to quantization noise is lower, after undoing smoothing "
+             "that no norm contradicts"},
     {.name = "require",
      .kind = ValueKind::kChoice,
      .value_name = "VERDICT",
@@ -239,7 +243,7 @@ constexpr auto kGridCheckOptions = std::to_array<OptionSpec>({
     {.name = "shard",
      .kind = ValueKind::kText,
      .value_name = "I/N",
-     .help = "do the I-th of N parts, and write a part for --merge"},
+     .help = "do the I-th of N parts, and write a part for --merge, which takes the requirements"},
     {.name = "merge", .help = "put the parts of all shards together into one report"},
     {.name = "resume",
      .kind = ValueKind::kFile,

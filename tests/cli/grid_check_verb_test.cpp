@@ -108,6 +108,20 @@ TEST_F(GridCheckVerb, ShardsAreMergedIntoTheReportOfOneRun) {
   EXPECT_THAT(run_words(merge), test::IsOk());
 }
 
+// A part has no verdict: they would be without effect.
+TEST_F(GridCheckVerb, RequirementsOfAPartAreRefused) {
+  for (const std::vector<std::string>& requirement :
+       {std::vector<std::string>{"--require", "exact"},
+        {"--max-moved", "0"},
+        {"--min-sqnr", "1"}}) {
+    std::vector<std::string> options = {"--shard", "1/2"};
+    options.insert(options.end(), requirement.begin(), requirement.end());
+    EXPECT_THAT(run("build", options),
+                test::Fails(ErrorCode::kInvalidArgument,
+                            AllOf(HasSubstr(requirement[0]), HasSubstr("--merge"))));
+  }
+}
+
 TEST_F(GridCheckVerb, ValuesThatMakeNoSenseAreNamed) {
   const auto refused = [&](const std::vector<std::string>& options, const char* expected) {
     EXPECT_THAT(run("build", options),
@@ -119,7 +133,7 @@ TEST_F(GridCheckVerb, ValuesThatMakeNoSenseAreNamed) {
   for (const char* shard : {"0/2", "3/2", "2", "1/0", "a/b", "1/2/3"}) {
     refused({"--shard", shard}, "--shard: expected I/N");
   }
-  refused({"--tensor", "nothing*"}, "no weight is named");
+  refused({"--tensor", "nothing*"}, "is named \"nothing*\"");
   EXPECT_THAT(run_words({path("source")}),
               test::Fails(ErrorCode::kInvalidArgument, HasSubstr("BUILD is missing")));
   EXPECT_THAT(run_words({"--merge", path("source"), "--tensor", "x"}),
