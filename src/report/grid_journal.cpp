@@ -26,7 +26,7 @@ Status check_is_journal(std::string_view text) {
   const std::string found =
       text.empty() ? "an empty file" : fmt::format("\"{}\"", printable(line, kShown));
   return fail(ErrorCode::kInvalidArgument,
-              fmt::format("no journal of a grid check: expected a first line of JSON with the "
+              fmt::format("is no journal of a grid check: expected a first line of JSON with the "
                           "schema {}, found {}",
                           quote(kSchema), found),
               "give a file that grid-check --shard or --resume has written; --resume also takes a "
