@@ -1,6 +1,7 @@
 #include "support/process.hpp"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -70,6 +71,13 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+// A child's peak memory begins at that of the process it is spawned from: at what this one holds
+// now, then, not at the most it ever held.
+void forget_peak_memory() {
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
 }  // namespace
 
 RunningProcess::RunningProcess(const std::vector<std::string>& arguments,
@@ -82,6 +90,7 @@ RunningProcess::RunningProcess(const std::vector<std::string>& arguments,
   std::vector<std::string> words = arguments;
   std::vector<std::string> variables = merged_environment(options);
 
+  forget_peak_memory();
   begin_ = std::chrono::steady_clock::now();
   const int error = ::posix_spawnp(&child_, words.front().c_str(), actions.get(), nullptr,
                                    pointers(words).data(), pointers(variables).data());
