@@ -25,8 +25,7 @@ struct QuantizationConfig {
     std::optional<bool> symmetric;
     std::array<std::uint64_t, 2> block = {0, 0};  // rows, columns that share a scale
     bool divides_by_scale = false;
-    std::optional<bool> act_order =
-        {};  // GPTQ's desc_act: columns are in groups out of their order
+    std::optional<bool> act_order = {};  // GPTQ's desc_act: groups are not of neighbours
   };
 
   std::string method;  // as written, lower case: "compressed-tensors", "awq", "gptq", "mlx", ...
