@@ -5,8 +5,8 @@
 
 #include "gridscope/cli/run.hpp"
 
-// The library of Highway measures the machine's timer whenever it is loaded, for benchmarks, and
-// takes longer for it than all of this program's start. This definition stands before its own.
+// The library of Highway measures the machine's timer whenever it is loaded, for benchmarks, which
+// takes more than a third of this program's start. This definition stands before its own.
 namespace hwy::platform {
 std::uint64_t TimerResolution();
 std::uint64_t TimerResolution() {

@@ -64,7 +64,7 @@ struct SourceLattice {
 // settled are given.
 void fit_lattice(const quant::SourceRows& source, SourceLattice& lattice);
 
-// Counts the lattice's groups by class. `is_found`: whether the group size was found there, and not
+// Counts the lattice's groups by class. `from`: whether the group size was found in the source, or
 // taken from the build for want of one.
 enum class GroupSizeFrom : std::uint8_t { kSource, kBuild };
 void count_classes(const SourceLattice& lattice, GroupSizeFrom from, SourceGrid& grid);
