@@ -22,10 +22,6 @@
 namespace gridscope::quant {
 namespace {
 
-constexpr std::uint64_t kWordBytes = 4;
-constexpr std::uint64_t kWordBits = 32;
-constexpr std::initializer_list<Dtype> kWords = {Dtype::kI32, Dtype::kU32};
-
 struct GptqShape {
   std::uint32_t bits = 0;
   std::uint64_t inputs = 0;
@@ -34,33 +30,35 @@ struct GptqShape {
   std::uint64_t group_size = 0;
 };
 
-std::uint64_t words_for(std::uint64_t codes, std::uint32_t bits) {
-  return ceil_div(codes * bits, kWordBits);
-}
-
 // ---- shapes -------------------------------------------------------------------------------------
 
-// The claimed width, or what zero points or group index leave room for.
+// The claimed width, or what group index or zero points leave room for. Inputs come in whole words
+// with any writer, so the group index goes first.
 std::uint64_t bits_of(const WeightSpec& spec) {
   if (spec.bits != 0) return spec.bits;
   const StoredTensor& words = *spec.find(Companion::kCodes);
-  const StoredTensor* const zeros = spec.find(Companion::kZeroPoint);
-  if (zeros != nullptr) return columns_of(*zeros) * kWordBits / columns_of(words);
+  const std::uint64_t word_bits = word_bits_of(words.dtype);
   const StoredTensor* const index = spec.find(Companion::kGroupIndex);
-  if (index == nullptr || elements_of(*index) == 0) return 0;
-  return words.shape[0] * kWordBits / elements_of(*index);
+  if (index != nullptr && elements_of(*index) != 0) {
+    return words.shape[0] * word_bits / elements_of(*index);
+  }
+  const StoredTensor* const zeros = spec.find(Companion::kZeroPoint);
+  return zeros == nullptr ? 0 : columns_of(*zeros) * word_bits / columns_of(words);
 }
 
 Status check_bits(const WeightSpec& spec, std::uint64_t bits) {
   if (bits == 0) return corrupt(spec, "neither its configuration nor its shapes tell its bits");
   const bool known = bits >= 2 && bits <= 8;
   if (!known) return unsupported(spec, fmt::format("it has {} bits, expected 2 to 8", bits));
-  return {};
+  const Dtype words = spec.find(Companion::kCodes)->dtype;
+  if (fits_words(static_cast<std::uint32_t>(bits), words)) return {};
+  return unsupported(spec, fmt::format("it has codes of {} bits in words of type {}, expected I32",
+                                       bits, dtype_name(words)));
 }
 
 // Two dimensions each, words and scales over as many outputs.
 Status check_grid(const WeightSpec& spec) {
-  GRIDSCOPE_TRY(const StoredTensor* const words, require(spec, Companion::kCodes, kWords));
+  GRIDSCOPE_TRY(const StoredTensor* const words, require(spec, Companion::kCodes, kGptqWords));
   GRIDSCOPE_TRY(const StoredTensor* const scales, require(spec, Companion::kScale, kScaleTypes));
   if (words->shape.size() != 2 || scales->shape.size() != 2 ||
       words->shape[1] != scales->shape[1]) {
@@ -72,10 +70,11 @@ Status check_grid(const WeightSpec& spec) {
 }
 
 Status check_inputs(const WeightSpec& spec, const GptqShape& shape) {
-  const std::uint64_t words = spec.find(Companion::kCodes)->shape[0];
-  if (words_for(shape.inputs, shape.bits) != words) {
+  const StoredTensor& words = *spec.find(Companion::kCodes);
+  const std::uint64_t expected = words_for(shape.inputs, shape.bits, words.dtype);
+  if (expected != words.shape[0]) {
     return corrupt(spec, fmt::format("{} inputs of {} bits take {} words, found {}", shape.inputs,
-                                     shape.bits, words_for(shape.inputs, shape.bits), words));
+                                     shape.bits, expected, words.shape[0]));
   }
   if (is_planar(spec, shape.bits) &&
       (shape.inputs % kGptqBlock != 0 || shape.outputs % kGptqBlock != 0)) {
@@ -87,9 +86,10 @@ Status check_inputs(const WeightSpec& spec, const GptqShape& shape) {
 
 Status check_zeros(const WeightSpec& spec, const GptqShape& shape) {
   if (spec.symmetric == true && spec.find(Companion::kZeroPoint) == nullptr) return {};
-  GRIDSCOPE_CHECK(require(spec, Companion::kZeroPoint, kWords).map([](auto*) {}));
+  const Dtype words = spec.find(Companion::kCodes)->dtype;
+  GRIDSCOPE_CHECK(require(spec, Companion::kZeroPoint, {words}).map([](auto*) {}));
   return check_shape(spec, Companion::kZeroPoint, shape.groups,
-                     words_for(shape.outputs, shape.bits));
+                     words_for(shape.outputs, shape.bits, words));
 }
 
 Result<GptqShape> solve_shape(const WeightSpec& spec) {
@@ -98,11 +98,11 @@ Result<GptqShape> solve_shape(const WeightSpec& spec) {
   GRIDSCOPE_CHECK(check_bits(spec, bits));
   const StoredTensor& words = *spec.find(Companion::kCodes);
   const StoredTensor* const index = spec.find(Companion::kGroupIndex);
-  GptqShape shape = {
-      .bits = static_cast<std::uint32_t>(bits),
-      .inputs = index != nullptr ? elements_of(*index) : words.shape[0] * kWordBits / bits,
-      .outputs = words.shape[1],
-      .groups = spec.find(Companion::kScale)->shape[0]};
+  GptqShape shape = {.bits = static_cast<std::uint32_t>(bits),
+                     .inputs = index != nullptr ? elements_of(*index)
+                                                : words.shape[0] * word_bits_of(words.dtype) / bits,
+                     .outputs = words.shape[1],
+                     .groups = spec.find(Companion::kScale)->shape[0]};
   GRIDSCOPE_CHECK(check_inputs(spec, shape));
   GRIDSCOPE_TRY(shape.group_size, solve_group_size(spec, shape.inputs, shape.groups));
   GRIDSCOPE_CHECK(check_zeros(spec, shape));
@@ -159,9 +159,10 @@ Result<WeightLayout> make_layout(const WeightSpec& spec, const GptqShape& shape)
 // ---- decoding -----------------------------------------------------------------------------------
 
 // Words [height][width] -> [columns.count][height] of the chosen columns, a cache line at a time.
+template <std::size_t kWordBytes>
 void transpose_words(std::span<const std::byte> words, std::uint64_t width, RowRange columns,
                      std::span<std::byte> out) {
-  constexpr std::uint64_t kLineWords = 16;
+  constexpr std::uint64_t kLineWords = 64 / kWordBytes;
   const std::uint64_t height = words.size() / (width * kWordBytes);
   for (std::uint64_t top = 0; top < height; top += kLineWords) {
     const std::uint64_t bottom = std::min(top + kLineWords, height);
@@ -174,11 +175,27 @@ void transpose_words(std::span<const std::byte> words, std::uint64_t width, RowR
   }
 }
 
+using TransposeWords = decltype(&transpose_words<4>);
+
+TransposeWords transpose_of(std::uint64_t word_bits) {
+  switch (word_bits) {
+    case 8:
+      return &transpose_words<1>;
+    case 16:
+      return &transpose_words<2>;
+    case 64:
+      return &transpose_words<8>;
+    default:
+      return &transpose_words<4>;
+  }
+}
+
 class GptqDecoder final : public IntegerDecoder {
  public:
   GptqDecoder(WeightSpec spec, WeightLayout layout)
       : IntegerDecoder(std::move(spec), std::move(layout)),
-        planar_(is_planar(this->spec(), this->layout().bits)) {}
+        planar_(is_planar(this->spec(), this->layout().bits)),
+        word_bits_(word_bits_of(this->spec().find(Companion::kCodes)->dtype)) {}
 
   [[nodiscard]] TileNeeds needs(RowRange rows) const override {
     TileNeeds needs;
@@ -199,10 +216,10 @@ class GptqDecoder final : public IntegerDecoder {
 
  protected:
   void order_codes(const Tile& tile, RowRange rows, PackedRows& out) const override {
-    out.stride = spec().find(Companion::kCodes)->shape[0] * kWordBytes;
+    out.stride = spec().find(Companion::kCodes)->shape[0] * word_bits_ / 8;
     out.own.resize(rows.count * out.stride);
-    transpose_words(bytes_of(tile, Companion::kCodes), tile.rows.count,
-                    {.first = rows.first - tile.rows.first, .count = rows.count}, out.own);
+    transpose_of(word_bits_)(bytes_of(tile, Companion::kCodes), tile.rows.count,
+                             {.first = rows.first - tile.rows.first, .count = rows.count}, out.own);
     out.bytes = out.own;
   }
 
@@ -235,7 +252,8 @@ class GptqDecoder final : public IntegerDecoder {
   // subtracts whole words borrows from the one above it in the word, and nothing stored tells which
   // it was.
   [[nodiscard]] std::string remark_on_wrapping(const Tile& tile) const {
-    if (labelled_as_stored() || kWordBits % layout().bits != 0) return {};
+    const bool shares_words = word_bits_ % layout().bits == 0 && word_bits_ > layout().bits;
+    if (labelled_as_stored() || !shares_words) return {};
     const std::uint64_t skipped = tile.rows.first % kGptqBlock;
     std::vector<std::uint8_t> stored(skipped + tile.rows.count);
     for (std::uint64_t g = 0; g < groups(); ++g) {
@@ -251,14 +269,15 @@ class GptqDecoder final : public IntegerDecoder {
 
   // Of one group, from the start of the block that the first row of the tile lies in.
   void unpack_zeros(const Tile& tile, std::uint64_t group, std::span<std::uint8_t> out) const {
-    const std::uint64_t bytes = zero_words(tile.rows).count * kWordBytes;
+    const std::uint64_t bytes = zero_words(tile.rows).count * word_bits_ / 8;
     unpack(bytes_of(tile, Companion::kZeroPoint).subspan(group * bytes, bytes), out);
   }
 
   // Whole blocks of zero points, as far as they are stored.
   [[nodiscard]] RowRange zero_words(RowRange rows) const {
-    const std::uint64_t first = rows.first / kGptqBlock * layout().bits;
-    const std::uint64_t end = ceil_div(rows.end(), kGptqBlock) * layout().bits;
+    const std::uint64_t block = kGptqBlock * layout().bits / word_bits_;
+    const std::uint64_t first = rows.first / kGptqBlock * block;
+    const std::uint64_t end = ceil_div(rows.end(), kGptqBlock) * block;
     const std::uint64_t stored = spec().find(Companion::kZeroPoint)->shape[1];
     return {.first = first, .count = std::min(end, stored) - first};
   }
@@ -303,6 +322,7 @@ class GptqDecoder final : public IntegerDecoder {
   }
 
   bool planar_;
+  std::uint64_t word_bits_;
 };
 
 }  // namespace

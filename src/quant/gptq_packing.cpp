@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gridscope/core/checked.hpp"
 #include "gridscope/quant/bitstream.hpp"
 
 // A plane is a bit stream of its own: 32 codes of w bits in w words, the lowest bits first.
@@ -33,7 +34,22 @@ std::array<Plane, 3> planes_of(std::uint32_t bits) {
 
 using Block = std::array<std::uint8_t, kGptqBlock>;
 
+constexpr std::uint64_t kUsualBits = 32;
+
 }  // namespace
+
+std::uint64_t word_bits_of(Dtype words) {
+  return dtype_info(words).block_bits;
+}
+
+bool fits_words(std::uint32_t bits, Dtype words) {
+  const std::uint64_t word_bits = word_bits_of(words);
+  return word_bits == kUsualBits || word_bits % bits == 0;
+}
+
+std::uint64_t words_for(std::uint64_t codes, std::uint32_t bits, Dtype words) {
+  return ceil_div(codes * bits, word_bits_of(words));
+}
 
 bool is_planar(const WeightSpec& spec, std::uint32_t bits) {
   return spec.gptq_packing == WeightSpec::GptqPacking::kPlanar || (bits >= 5 && bits <= 7);

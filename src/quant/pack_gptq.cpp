@@ -3,25 +3,24 @@
 #include <cstring>
 
 #include "gptq_packing.hpp"
-#include "gridscope/core/checked.hpp"
 #include "gridscope/quant/bitstream.hpp"
 #include "packers.hpp"
 
 namespace gridscope::quant {
 namespace {
 
-constexpr std::uint64_t kWordBytes = 4;
-
 struct Words {
   std::uint32_t bits = 0;
   bool planar = false;
+  Dtype dtype = Dtype::kI32;
 
+  [[nodiscard]] std::uint64_t bytes() const { return word_bits_of(dtype) / 8; }
   [[nodiscard]] std::uint64_t count(std::uint64_t codes) const {
-    return ceil_div(codes * bits, 8 * kWordBytes);
+    return words_for(codes, bits, dtype);
   }
 
   [[nodiscard]] std::vector<std::byte> of(std::span<const std::uint8_t> codes) const {
-    std::vector<std::byte> stream(count(codes.size()) * kWordBytes);
+    std::vector<std::byte> stream(count(codes.size()) * bytes());
     if (planar) {
       pack_planar(codes, bits, stream);
     } else {
@@ -34,13 +33,13 @@ struct Words {
 StoredTensor pack_codes(const LeveledWeight& weight, const Words& words) {
   const std::vector<std::uint8_t> codes = codes_of(weight.levels, weight.bits);
   const std::uint64_t height = words.count(weight.columns);
-  StoredTensor tensor = {.dtype = Dtype::kI32, .shape = {height, weight.rows}};
-  tensor.data.resize(height * weight.rows * kWordBytes);
+  const std::uint64_t bytes = words.bytes();
+  StoredTensor tensor = {.dtype = words.dtype, .shape = {height, weight.rows}};
+  tensor.data.resize(height * weight.rows * bytes);
   for (std::uint64_t row = 0; row < weight.rows; ++row) {
     const auto stream = words.of(std::span(codes).subspan(row * weight.columns, weight.columns));
     for (std::uint64_t i = 0; i < height; ++i) {
-      std::memcpy(&tensor.data[(i * weight.rows + row) * kWordBytes], &stream[i * kWordBytes],
-                  kWordBytes);
+      std::memcpy(&tensor.data[(i * weight.rows + row) * bytes], &stream[i * bytes], bytes);
     }
   }
   return tensor;
@@ -55,7 +54,7 @@ std::uint8_t stored_zero(const LeveledWeight& weight, std::uint64_t term, bool m
 
 StoredTensor pack_zeros(const LeveledWeight& weight, const Words& words, bool minus_one) {
   const std::uint64_t groups = groups_of(weight);
-  StoredTensor tensor = {.dtype = Dtype::kI32, .shape = {groups, words.count(weight.rows)}};
+  StoredTensor tensor = {.dtype = words.dtype, .shape = {groups, words.count(weight.rows)}};
   std::vector<std::uint8_t> zeros(weight.rows);
   for (std::uint64_t g = 0; g < groups; ++g) {
     for (std::uint64_t row = 0; row < weight.rows; ++row) {
@@ -75,12 +74,23 @@ StoredTensor pack_group_index(const LeveledWeight& weight) {
   return integer_tensor<std::int32_t>(Dtype::kI32, {weight.columns}, index);
 }
 
+// 32 bits unless an example says otherwise.
+Dtype word_type_of(const WeightSpec& like) {
+  const StoredTensor* const codes = like.find(Companion::kCodes);
+  return codes == nullptr ? Dtype::kI32 : codes->dtype;
+}
+
 }  // namespace
 
 Result<WeightSpec> pack_gptq(const LeveledWeight& weight, const WeightSpec& like) {
-  const Words words = {.bits = weight.bits, .planar = is_planar(like, weight.bits)};
+  const Words words = {
+      .bits = weight.bits, .planar = is_planar(like, weight.bits), .dtype = word_type_of(like)};
   if (weight.bits < 2 || weight.bits > 8) {
     return cannot_hold(like, fmt::format("{} bits", weight.bits));
+  }
+  if (!fits_words(weight.bits, words.dtype)) {
+    return cannot_hold(
+        like, fmt::format("{} bits in words of type {}", weight.bits, dtype_name(words.dtype)));
   }
   if (words.planar && (weight.columns % kGptqBlock != 0 || weight.rows % kGptqBlock != 0)) {
     return cannot_hold(like, fmt::format("planes of {} x {} weights", weight.rows, weight.columns));

@@ -25,6 +25,13 @@ WeightSpec gptq(WeightSpec::GptqZeros zeros = kMinusOne) {
   return {.name = "q_proj", .scheme = Scheme::kGptq, .gptq_zeros = zeros};
 }
 
+// Packed into words of that type; the shape of an example is not looked at.
+WeightSpec gptq_in(Dtype words, WeightSpec::GptqZeros zeros = kMinusOne) {
+  WeightSpec like = gptq(zeros);
+  like[Companion::kCodes] = StoredTensor{.dtype = words};
+  return like;
+}
+
 WeightSpec packed_vector(WeightSpec::GptqZeros zeros = kMinusOne) {
   return packed(cross_weight(), gptq(zeros));
 }
@@ -74,6 +81,47 @@ TEST(GptqDecoder, ReadsTheWorkedExample) {
   spec[Companion::kZeroPoint] = tensor_of<std::uint32_t>(Dtype::kI32, {1, 1}, {0x7});
   spec[Companion::kScale] = floats_of(Dtype::kF16, {1, 1}, {0.5});
   EXPECT_THAT(decoded(spec).values, ElementsAre(-4, -3.5, -3, -2.5, -2, -1.5, -1, -0.5));
+}
+
+// The same codes in words of 64 bits, which no writer that could be run takes: the lowest bits hold
+// the first input, and of the zero points the first output.
+TEST(GptqDecoder, ReadsTheWorkedExampleInWordsOf64Bits) {
+  WeightSpec spec = gptq();
+  spec.bits = 4;
+  spec[Companion::kCodes] =
+      tensor_of<std::uint64_t>(Dtype::kI64, {1, 2}, {0xfedcba9876543210, 0x0123456789abcdef});
+  spec[Companion::kZeroPoint] = tensor_of<std::uint64_t>(Dtype::kI64, {1, 1}, {0x37});
+  spec[Companion::kScale] = floats_of(Dtype::kF16, {1, 2}, {1.0, 0.5});
+  const RowBlock block = decoded(spec);
+  ASSERT_EQ(block.values.size(), 32);
+  for (std::size_t k = 0; k < 16; ++k) {
+    EXPECT_EQ(block.values[k], static_cast<double>(k) - 8);
+    EXPECT_EQ(block.values[16 + k], (15 - static_cast<double>(k) - 4) / 2);
+  }
+}
+
+TEST(GptqDecoder, ReadsWordsOfAnyType) {
+  for (const Dtype words : {Dtype::kI8, Dtype::kI16, Dtype::kI64, Dtype::kU32}) {
+    for (const auto zeros : {kMinusOne, kAsStored}) {
+      WeightSpec spec = packed(asymmetric_cross_weight(), gptq_in(words, zeros));
+      EXPECT_EQ(decoded(spec).values, weights_of(asymmetric_cross_weight()));
+      expect_any_rows_agree(spec);
+      expect_int4_agrees(spec);
+      expect_whole_is_contiguous(spec);
+      spec.bits = 0;
+      EXPECT_EQ(decoded(spec).values, weights_of(asymmetric_cross_weight())) << dtype_name(words);
+    }
+  }
+}
+
+TEST(GptqDecoder, RefusesCodesThatWouldRunOverWordsOfOtherTypes) {
+  for (const std::uint32_t bits : {3U, 5U, 6U, 7U}) {
+    WeightSpec spec = packed(cross_weight(), gptq_in(Dtype::kI16));
+    spec.bits = bits;
+    EXPECT_THAT(
+        make_decoder(spec),
+        test::Fails(ErrorCode::kUnsupported, HasSubstr("bits in words of type I16, expected I32")));
+  }
 }
 
 // Three bits, codes i mod 8: the words of the reference packer.
@@ -153,6 +201,21 @@ TEST(GptqDecoder, RemarksOnAWrappedZeroPoint) {
   EXPECT_EQ(remark(3, kMinusOne, 2), "");
 }
 
+// There the word of a zero point is its own, and nothing is taken from its neighbour.
+TEST(GptqDecoder, HasNoRemarkOnWrappingWhereZeroPointsFillTheirWords) {
+  LeveledWeight weight = cross_weight();
+  weight.zeros.assign(8, -128);
+  weight.bits = 8;
+  weight.levels.assign(weight.levels.size(), -128);
+  const auto remark = [&](Dtype words) {
+    const WeightSpec spec = packed(weight, gptq_in(words));
+    const auto decoder = decoder_of(spec);
+    return decoder->remark_on(cut_tile(*decoder, spec, {.first = 0, .count = 8}).tile);
+  };
+  EXPECT_EQ(remark(Dtype::kI8), "");
+  EXPECT_THAT(remark(Dtype::kI16), HasSubstr("some of its zero points are 0"));
+}
+
 TEST(GptqDecoder, RefusesZeroPointsThatContradictSymmetry) {
   WeightSpec spec = packed_vector();
   spec.symmetric = true;
@@ -226,10 +289,10 @@ TEST(GptqDecoder, RefusesIncompleteWeights) {
 }
 
 TEST(GptqDecoder, RefusesTypesThatTheFormatDoesNotHave) {
-  expect_refused("its codes is F32 [4, 8], expected I32 or U32",
+  expect_refused("its codes is F32 [4, 8], expected I32 or U32 or I8 or I16 or I64",
                  [](WeightSpec& spec) { spec[Companion::kCodes]->dtype = Dtype::kF32; });
-  expect_refused("its zero point is F32 [1, 1], expected I32 or U32",
-                 [](WeightSpec& spec) { spec[Companion::kZeroPoint]->dtype = Dtype::kF32; });
+  expect_refused("its zero point is I16 [1, 1], expected I32",
+                 [](WeightSpec& spec) { spec[Companion::kZeroPoint]->dtype = Dtype::kI16; });
   expect_refused("its group index is F32 [32], expected I32 or I64",
                  [](WeightSpec& spec) { spec[Companion::kGroupIndex]->dtype = Dtype::kF32; });
   expect_refused("its scale is I16 [1, 8], expected F16 or BF16 or F32",
@@ -270,6 +333,9 @@ TEST(GptqDecoder, FindsTheBitsThatNobodyClaims) {
   spec.bits = 0;
   spec.group_size = 0;
   EXPECT_EQ(decoded(spec).values, weights_of(cross_weight()));
+  WeightSpec unindexed = spec;
+  unindexed[Companion::kGroupIndex].reset();
+  EXPECT_EQ(decoded(unindexed).values, weights_of(cross_weight()));
   spec.symmetric = true;
   spec[Companion::kZeroPoint].reset();
   EXPECT_EQ(decoded(spec).values, weights_of(cross_weight()));
@@ -311,6 +377,21 @@ RC_GTEST_PROP(GptqDecoder, DecodesWhatWasPacked, ()) {
   RC_ASSERT(block.levels == weight.levels);
   RC_ASSERT(block.scales == weight.scales);
   RC_ASSERT(block.zeros == weight.zeros);
+}
+
+RC_GTEST_PROP(GptqDecoder, DecodesWordsOfAnyType, ()) {
+  const WeightShape shape = {.rows = *rc::gen::inRange<std::uint64_t>(1, 70),
+                             .columns = 32 * *rc::gen::inRange<std::uint64_t>(1, 4),
+                             .bits = *rc::gen::element<std::uint32_t>(2, 4, 8),
+                             .group_size = *rc::gen::element<std::uint64_t>(16, 32)};
+  const LeveledWeight weight = any_weight(shape, Zeros::kAny);
+  const Dtype words = *rc::gen::element(Dtype::kI8, Dtype::kI16, Dtype::kI32, Dtype::kI64);
+  const WeightSpec spec = packed(weight, gptq_in(words, *rc::gen::element(kMinusOne, kAsStored)));
+  RC_ASSERT(spec.find(Companion::kCodes)->dtype == words);
+  const RowBlock block = decoded(spec);
+  RC_ASSERT(block.values == weights_of(weight));
+  RC_ASSERT(block.zeros == weight.zeros);
+  expect_any_rows_agree(spec);
 }
 
 RC_GTEST_PROP(GptqDecoder, DecodesPlanesOfAnyWidth, ()) {

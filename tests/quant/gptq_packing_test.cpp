@@ -14,6 +14,25 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
+TEST(FitsWords, LetsCodesRunOnOnlyFromWordsOf32Bits) {
+  for (const std::uint32_t bits : {2U, 4U, 8U}) {
+    for (const Dtype words : kGptqWords) EXPECT_TRUE(fits_words(bits, words)) << dtype_name(words);
+  }
+  for (const std::uint32_t bits : {3U, 5U, 6U, 7U}) {
+    for (const Dtype words : kGptqWords) {
+      EXPECT_EQ(fits_words(bits, words), word_bits_of(words) == 32) << bits << dtype_name(words);
+    }
+  }
+}
+
+TEST(WordsFor, CountsWordsThatAreBegun) {
+  EXPECT_EQ(words_for(32, 3, Dtype::kI32), 3);
+  EXPECT_EQ(words_for(9, 4, Dtype::kI32), 2);
+  EXPECT_EQ(words_for(9, 4, Dtype::kI8), 5);
+  EXPECT_EQ(words_for(9, 4, Dtype::kI16), 3);
+  EXPECT_EQ(words_for(33, 2, Dtype::kI64), 2);
+}
+
 TEST(IsPlanar, FollowsTheFormatOrTheWidth) {
   EXPECT_FALSE(is_planar({}, 3));
   EXPECT_FALSE(is_planar({}, 4));

@@ -36,6 +36,22 @@ TEST(PackGptq, WritesTheWordsOfTheReferencePacker) {
   EXPECT_THAT(spec.find(Companion::kGroupIndex)->shape, ElementsAre(32));
 }
 
+TEST(PackGptq, WritesTheSameBitsIntoWordsOfOtherTypes) {
+  WeightSpec like = gptq(kMinusOne);
+  like[Companion::kCodes] = StoredTensor{.dtype = Dtype::kI16};
+  const WeightSpec spec = packed(cross_weight(), like);
+  const StoredTensor& codes = *spec.find(Companion::kCodes);
+  EXPECT_EQ(codes.dtype, Dtype::kI16);
+  EXPECT_THAT(codes.shape, ElementsAre(8, 8));
+  std::vector<std::uint16_t> first;
+  for (std::size_t i = 0; i < 8; ++i) {
+    first.push_back(load_le<std::uint16_t>(std::span(codes.data).subspan(i * 16)));
+  }
+  EXPECT_THAT(first, ElementsAre(0x9630, 0x52FC, 0x1EB8, 0xDA74, 0x9630, 0x52FC, 0x1EB8, 0xDA74));
+  EXPECT_THAT(spec.find(Companion::kZeroPoint)->shape, ElementsAre(1, 2));
+  EXPECT_THAT(words_of(*spec.find(Companion::kZeroPoint)), ElementsAre(0x77777777));
+}
+
 TEST(PackGptq, WritesZeroPointsOfBothVersions) {
   const auto zeros = [](const LeveledWeight& weight, WeightSpec::GptqZeros version) {
     return words_of(*packed(weight, gptq(version)).find(Companion::kZeroPoint));
@@ -55,6 +71,12 @@ TEST(PackGptq, RefusesWhatTheFormatCannotHold) {
   like.gptq_packing = WeightSpec::GptqPacking::kPlanar;
   EXPECT_THAT(pack(cross_weight(), like),
               test::Fails(ErrorCode::kInvalidArgument, HasSubstr("planes of 8 x 32 weights")));
+  like = gptq(kMinusOne);
+  like[Companion::kCodes] = StoredTensor{.dtype = Dtype::kI64};
+  weight = cross_weight();
+  weight.bits = 5;
+  EXPECT_THAT(pack(weight, like),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("5 bits in words of type I64")));
   like = gptq(kMinusOne);
   like.symmetric = true;
   EXPECT_THAT(

@@ -142,6 +142,8 @@ std::vector<Reference> gptqmodel() {
       gptq("planar-5bit-sym", 5),
       gptq("planar-6bit-asym", 6),
       gptq("planar-7bit-sym", 7),
+      gptq("v1-2bit-sym-int8", 2),
+      gptq("v1-4bit-asym-int16-act-order", 4, 16),
   };
 }
 

@@ -28,7 +28,8 @@ struct LeveledWeight {
 // A spec with every tensor and all of its data, ready for make_decoder; the data of companions that
 // are not read whole is there too. `like` gives scheme, format, the choices of how to read, and in
 // its tensors the types to write: of scales (one of shape [1] asks for a single one), of plain or
-// 8-bit float codes, I8 for zero points that are not to be packed; FP8 blocks have `like.block`.
+// 8-bit float codes, of the words of GPTQ, I8 for zero points that are not to be packed; FP8 blocks
+// have `like.block`.
 // Everything else is filled in. Errors: kInvalidArgument when the format cannot hold such codes
 // (levels out of range, a zero point in a symmetric format, a width or group size it does not have,
 // scales that its type cannot hold exactly); kUnsupported for schemes without a packer.
