@@ -163,7 +163,22 @@ class Detection {
     }
   }
 
+  // The parameter of stacked experts has no ".weight"; scales that are named after it tell that it
+  // is one.
+  void find_bare_weight(const Group& group) {
+    const auto has = [&](Suffix suffix) {
+      return std::ranges::any_of(group.tensors,
+                                 [&](std::uint32_t tensor) { return suffixes_[tensor] == suffix; });
+    };
+    const bool scaled = has(Suffix::kWeightScale) || has(Suffix::kWeightScaleInverse);
+    if (!scaled || has(Suffix::kWeight)) return;
+    for (const std::uint32_t tensor : group.tensors) {
+      if (suffixes_[tensor] == Suffix::kNone) suffixes_[tensor] = Suffix::kWeight;
+    }
+  }
+
   void judge(Group& group) {
+    find_bare_weight(group);
     ModuleView view;
     for (const std::uint32_t tensor : group.tensors) view.add(suffixes_[tensor], tensors_[tensor]);
     if (matcher_) {
@@ -318,7 +333,8 @@ class Detection {
 const TensorInfo* find_stored(const Module& module, std::span<const TensorInfo> tensors,
                               Storage storage) {
   for (const std::uint32_t index : module.tensors) {
-    const Suffix suffix = split_suffix(tensors[index].name).suffix;
+    const std::string& name = tensors[index].name;
+    const Suffix suffix = name == module.name ? Suffix::kWeight : split_suffix(name).suffix;
     if (storage_of_suffix(module.scheme, suffix) == storage) return &tensors[index];
   }
   return nullptr;

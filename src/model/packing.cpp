@@ -11,6 +11,7 @@
 
 #include "gridscope/core/checked.hpp"
 #include "gridscope/model/scheme_detection.hpp"
+#include "gridscope/model/weight_shape.hpp"
 
 // A header tells shapes, not codes. Packed words and the scale grid together leave few pairs of
 // bits and group size; the configuration's pair is tried first, then the usual ones.
@@ -245,6 +246,14 @@ Packing measure_fp4(const ModuleView& module, const TensorInfo& weight, std::int
   return packing;
 }
 
+// Stacks of experts come in either order.
+Packing measure_modelopt_nvfp4(const ModuleView& module, const TensorInfo& weight) {
+  Packing packing = measure_fp4(module, weight, 16);
+  const TensorInfo* scale = module.find(Suffix::kWeightScale);
+  if (scale != nullptr && is_input_major_nvfp4(weight.shape, scale->shape)) packing.fault.clear();
+  return packing;
+}
+
 Packing measure_gpt_oss(const ModuleView& module) {
   const TensorInfo& blocks = *module.find(Suffix::kBlocks);
   const TensorInfo* scales = module.find(Suffix::kScales);
@@ -348,8 +357,9 @@ Packing measure_packing(Scheme scheme, const ModuleView& module) {
     case Scheme::kMlxFp:
       return measure_mlx_float(module);
     case Scheme::kCtNvfp4:
-    case Scheme::kModelOptNvfp4:
       return measure_fp4(module, weight, 16);
+    case Scheme::kModelOptNvfp4:
+      return measure_modelopt_nvfp4(module, weight);
     case Scheme::kCtMxfp4:
     case Scheme::kPackedFp4:
       return measure_fp4(module, weight, 32);

@@ -90,8 +90,10 @@ constexpr std::array kAfterProjection = std::to_array<Spelling>({
     {"weight_scale_inv", Suffix::kWeightScaleInverse},
     {"scale_inv", Suffix::kWeightScaleInverse},
     {"weight_global_scale", Suffix::kWeightGlobalScale},
+    {"pre_quant_scale", Suffix::kPreQuantScale},
     {"input_scale", Suffix::kActivation},
     {"input_global_scale", Suffix::kActivation},
+    {"output_scale", Suffix::kActivation},
 });
 
 template <std::size_t N>

@@ -64,6 +64,16 @@ Shape of_blocks(const StoredTensor& codes, std::uint64_t parameters) {
   return shape;
 }
 
+// Rows of codes, or in a stack of the other order columns of them.
+Shape of_nvfp4(const quant::WeightSpec& spec, std::uint64_t parameters) {
+  const StoredTensor& codes = *spec.find(Companion::kCodes);
+  const StoredTensor* scale = spec.find(Companion::kScale);
+  if (scale == nullptr || !is_input_major_nvfp4(codes.shape, scale->shape)) {
+    return by_rows(codes, parameters);
+  }
+  return {codes.shape[0], codes.shape[1] * 2, codes.shape[2]};
+}
+
 // 2:4 sparse weights keep half of their columns; of others the bit mask tells the columns to eight.
 LogicalShape of_sparse(const quant::WeightSpec& spec) {
   const StoredTensor& codes = *spec.find(Companion::kCodes);
@@ -96,6 +106,8 @@ LogicalShape logical_shape(const quant::WeightSpec& spec, std::uint64_t paramete
       return {.shape = stacked_rows(codes, parameters, 4)};
     case Scheme::kModelOptInt4Awq:
       return {.shape = stacked_rows(codes, parameters, 2)};
+    case Scheme::kModelOptNvfp4:
+      return {.shape = of_nvfp4(spec, parameters)};
     case Scheme::kGptOssMxfp4:
       return {.shape = of_blocks(codes, parameters)};
     case Scheme::kBnbNf4:
@@ -104,6 +116,14 @@ LogicalShape logical_shape(const quant::WeightSpec& spec, std::uint64_t paramete
     default:
       return {.shape = by_rows(codes, parameters)};
   }
+}
+
+bool is_input_major_nvfp4(std::span<const std::uint64_t> codes,
+                          std::span<const std::uint64_t> scales) {
+  constexpr std::uint64_t kBytesPerScale = 8;
+  return codes.size() == 3 && scales.size() == 3 && codes[0] == scales[0] && codes[1] != 0 &&
+         scales[1] == codes[1] / kBytesPerScale && codes[1] % kBytesPerScale == 0 &&
+         codes[2] == scales[2];
 }
 
 }  // namespace gridscope::model

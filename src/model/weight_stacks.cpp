@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "gridscope/model/canonical_names.hpp"
+#include "gridscope/model/weight_shape.hpp"
 
 // With E experts, H inputs and I inner units a stack of outputs by inputs is gate_up [E, 2I, H] and
 // down [E, H, I], the other order gate_up [E, H, 2I] and down [E, I, H]. Shapes alone tell the two
-// apart: no numbers but zero fit both.
+// apart: no numbers but zero fit both. Of NVFP4, which packs along the inputs in either order,
+// codes and scales of one stack tell by themselves.
 
 namespace gridscope::model {
 namespace {
@@ -32,6 +34,14 @@ constexpr auto kStackable = std::to_array<Scheme>(
     {Scheme::kPlain, Scheme::kCtPackQuantized, Scheme::kCtNvfp4, Scheme::kCtMxfp4,
      Scheme::kMlxAffine, Scheme::kMlxFp, Scheme::kGptOssMxfp4, Scheme::kModelOptNvfp4,
      Scheme::kModelOptInt4Awq, Scheme::kPackedFp4, Scheme::kGgufBlock});
+
+// Schemes whose stacks are listed as they are stored, in whichever order.
+constexpr auto kEitherOrder = std::to_array<Scheme>(
+    {Scheme::kPlain, Scheme::kModelOptNvfp4, Scheme::kModelOptFp8, Scheme::kCtFloat});
+
+bool has_either_order(const Weight& weight) {
+  return std::ranges::find(kEitherOrder, weight.spec.scheme) != kEitherOrder.end();
+}
 
 bool is_stack(const Weight& weight) {
   return weight.shape.size() == 3 && !is_bias(weight.canonical) &&
@@ -52,13 +62,19 @@ const Weight* find_sibling(const ByName& stacks, const Weight& weight, std::stri
                            std::string_view to) {
   const auto name = with_projection(weight.canonical, from, to);
   const auto found = name ? stacks.find(*name) : stacks.end();
-  return found == stacks.end() || found->second->spec.scheme != Scheme::kPlain ? nullptr
-                                                                               : found->second;
+  return found == stacks.end() || !has_either_order(*found->second) ? nullptr : found->second;
+}
+
+bool is_nvfp4_input_major(const Weight& stack) {
+  const StoredTensor* codes = stack.spec.find(Companion::kCodes);
+  const StoredTensor* scale = stack.spec.find(Companion::kScale);
+  return codes != nullptr && scale != nullptr && is_input_major_nvfp4(codes->shape, scale->shape);
 }
 
 // Whether the stack is stored [experts, inputs, outputs].
 bool is_input_major(const Weight& stack, const ByName& stacks, std::string_view model_type) {
-  if (stack.spec.scheme != Scheme::kPlain) return false;
+  if (stack.spec.scheme == Scheme::kModelOptNvfp4) return is_nvfp4_input_major(stack);
+  if (!has_either_order(stack)) return false;
   const bool is_gate_up = with_projection(stack.canonical, "gate_up_proj", "").has_value();
   const bool is_down = with_projection(stack.canonical, "down_proj", "").has_value();
   if (!is_gate_up && !is_down) return false;

@@ -35,5 +35,7 @@ using DecoderResult = Result<std::unique_ptr<const WeightDecoder>>;
 [[nodiscard]] DecoderResult make_mlx_decoder(WeightSpec spec);
 // gguf_decoder.cpp: the block types.
 [[nodiscard]] DecoderResult make_gguf_decoder(WeightSpec spec);
+// input_major_decoder.cpp: one matrix of any of them but the plain ones, inputs before outputs.
+[[nodiscard]] DecoderResult make_input_major_decoder(WeightSpec spec);
 
 }  // namespace gridscope::quant

@@ -19,6 +19,9 @@ Result<bool> WeightDecoder::decode_int4(const Tile& /*tile*/, RowRange /*rows*/,
 }
 
 Result<std::unique_ptr<const WeightDecoder>> make_decoder(WeightSpec spec) {
+  if (spec.order == WeightSpec::Order::kInputMajor && spec.scheme != Scheme::kPlain) {
+    return make_input_major_decoder(std::move(spec));
+  }
   switch (spec.scheme) {
     case Scheme::kPlain:
       return make_plain_decoder(std::move(spec));

@@ -72,6 +72,38 @@ TEST(Modules, KeepsActivationScalesInTheirModule) {
   EXPECT_THAT(table.module_of, ElementsAre(0, 0, 0, 1));
 }
 
+TEST(Modules, FindsTheWeightThatScalesAreNamedAfter) {
+  const std::vector<TensorInfo> tensors = {
+      tensor("l.experts.down_proj", Dtype::kU8, {2, 32, 8}),
+      tensor("l.experts.down_proj_bias", Dtype::kBF16, {2, 32}),
+      tensor("l.experts.down_proj_input_scale", Dtype::kF32, {}),
+      tensor("l.experts.down_proj_weight_scale", Dtype::kF8E4M3, {2, 32, 1}),
+      tensor("l.experts.down_proj_weight_scale_2", Dtype::kF32, {}),
+      tensor("m.experts.down_proj", Dtype::kF8E4M3, {2, 16, 32}),
+      tensor("m.experts.down_proj_weight_scale", Dtype::kF32, {}),
+      tensor("n.experts.down_proj", Dtype::kBF16, {2, 16, 32}),
+      tensor("n.experts.down_proj_bias", Dtype::kBF16, {2, 32})};
+  QuantizationConfig config;
+  config.method = "modelopt";
+  const ModuleTable table = detect_modules(tensors, &config);
+  const Module* nvfp4 = find(table, "l.experts.down_proj");
+  ASSERT_NE(nvfp4, nullptr);
+  EXPECT_EQ(nvfp4->scheme, Scheme::kModelOptNvfp4);
+  EXPECT_EQ(nvfp4->parameters, 2U * 32 * 16 + 2 * 32);
+  EXPECT_THAT(nvfp4->tensors, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(table.storage_of[0], Storage::kPackedWeight);
+  EXPECT_EQ(describe_storage(*nvfp4, tensors), "nvfp4 g16 (U8 packed, F8_E4M3 scales)");
+  const Module* fp8 = find(table, "m.experts.down_proj");
+  ASSERT_NE(fp8, nullptr);
+  EXPECT_EQ(fp8->scheme, Scheme::kModelOptFp8);
+  EXPECT_EQ(fp8->parameters, 2U * 16 * 32);
+  const Module* plain = find(table, "n.experts.down_proj");
+  ASSERT_NE(plain, nullptr);
+  EXPECT_EQ(plain->scheme, Scheme::kPlain);
+  const auto codes = [](const Finding& f) { return f.code.starts_with("COMPANION"); };
+  EXPECT_TRUE(std::ranges::none_of(table.findings, codes));
+}
+
 TEST(Modules, OrdersModulesByTheirFirstTensor) {
   const std::vector<TensorInfo> tensors = {tensor("b.weight", Dtype::kF32, {2}),
                                            tensor("b.scale", Dtype::kF32, {2}),

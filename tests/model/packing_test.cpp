@@ -158,6 +158,18 @@ TEST(Packing, CountsTwoCodesAByte) {
   EXPECT_NE(short_scales.fault, "");
 }
 
+TEST(Packing, TakesStacksOfNvfp4InEitherOrder) {
+  const auto stack = [](std::vector<std::uint64_t> scales) {
+    return measure({tensor("m.weight", Dtype::kU8, {2, 32, 96}),
+                    tensor("m.weight_scale", Dtype::kF8E4M3, std::move(scales)),
+                    tensor("m.weight_scale_2", Dtype::kF32, {})});
+  };
+  expect_packing(stack({2, 32, 12}), 4, 16, 2 * 32 * 192);
+  expect_packing(stack({2, 4, 96}), 4, 16, 2 * 64 * 96);
+  EXPECT_NE(stack({2, 2, 96}).fault, "");
+  EXPECT_NE(stack({4, 96}).fault, "");
+}
+
 TEST(Packing, CountsOneCodeAnElement) {
   expect_packing(measure({tensor("m.weight", Dtype::kF8E4M3, {256, 256}),
                           tensor("m.weight_scale_inv", Dtype::kF32, {2, 2})}),

@@ -30,6 +30,9 @@ TEST(TensorSuffix, KnowsWhatBitsandbytesHangsBelowTheWeight) {
 TEST(TensorSuffix, SplitsStackedExpertsAtTheUnderscore) {
   expect_split("e.gate_up_proj_blocks", "e.gate_up_proj", Suffix::kBlocks);
   expect_split("e.down_proj_weight_scale", "e.down_proj", Suffix::kWeightScale);
+  expect_split("e.down_proj_weight_scale_2", "e.down_proj", Suffix::kWeightScale2);
+  expect_split("e.down_proj_pre_quant_scale", "e.down_proj", Suffix::kPreQuantScale);
+  expect_split("e.gate_up_proj_output_scale", "e.gate_up_proj", Suffix::kActivation);
   expect_split("e.down_proj_bias", "e.down_proj", Suffix::kBias);
   expect_split("e.gate_up_proj", "e.gate_up_proj", Suffix::kNone);
   expect_split("vision_tower.std_scale", "vision_tower.std_scale", Suffix::kNone);

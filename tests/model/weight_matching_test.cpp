@@ -2,15 +2,19 @@
 
 #include <gmock/gmock.h>
 
-#include "model/weight_lists.hpp"
+#include "model/matchings.hpp"
 
 namespace gridscope::model {
 namespace {
 
 using test::checkpoint_of;
+using test::codes;
 using test::Fails;
+using test::find_pair;
 using test::GgufBuilder;
-using test::IsOk;
+using test::match;
+using test::names;
+using test::plain;
 using test::SafetensorsBuilder;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -18,41 +22,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Matching match(const Checkpoint& source, const Checkpoint& build) {
-  const std::vector<Weight> source_weights = list_weights(source);
-  const std::vector<Weight> build_weights = list_weights(build);
-  auto matching = match_weights(source, source_weights, build, build_weights);
-  EXPECT_THAT(matching, IsOk());
-  return matching ? *std::move(matching) : Matching();
-}
-
-std::vector<std::string> codes(const Matching& matching) {
-  std::vector<std::string> all;
-  for (const Finding& finding : matching.findings) all.push_back(finding.code);
-  return all;
-}
-
-std::vector<std::string> names(std::span<const WeightPair> pairs) {
-  std::vector<std::string> all;
-  for (const WeightPair& pair : pairs) all.push_back(pair.name + " = " + pair.source_name);
-  return all;
-}
-
-const WeightPair* find_pair(std::span<const WeightPair> pairs, std::string_view name) {
-  const auto found = std::ranges::find(pairs, name, &WeightPair::name);
-  return found == pairs.end() ? nullptr : &*found;
-}
-
 std::vector<std::uint64_t> rows_of(const RowSelection& rows) {
   std::vector<std::uint64_t> all;
   for (std::uint64_t i = 0; i < rows.count; ++i) all.push_back(rows.row(i));
   return all;
-}
-
-SafetensorsBuilder plain(std::initializer_list<std::pair<const char*, test::Shape>> tensors) {
-  SafetensorsBuilder builder;
-  for (const auto& [name, shape] : tensors) builder.tensor(name, Dtype::kBF16, shape);
-  return builder;
 }
 
 // int4 in groups of 32, as compressed-tensors packs it.

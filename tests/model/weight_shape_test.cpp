@@ -41,6 +41,28 @@ TEST(WeightShape, CountsRowsThatShareOne) {
               ElementsAre(2, 24, 128));
 }
 
+TEST(WeightShape, KnowsStacksOfNvfp4WhoseInputsComeFirst) {
+  quant::WeightSpec stack{.scheme = Scheme::kModelOptNvfp4};
+  stack[Companion::kCodes] = StoredTensor{.dtype = Dtype::kU8, .shape = {2, 32, 96}};
+  EXPECT_THAT(logical_shape(stack, 12288, 4).shape, ElementsAre(2, 32, 192));
+  stack[Companion::kScale] = StoredTensor{.dtype = Dtype::kF8E4M3, .shape = {2, 4, 96}};
+  EXPECT_THAT(logical_shape(stack, 12288, 4).shape, ElementsAre(2, 64, 96));
+  stack[Companion::kScale]->shape = {2, 32, 12};
+  EXPECT_THAT(logical_shape(stack, 12288, 4).shape, ElementsAre(2, 32, 192));
+}
+
+TEST(WeightShape, TellsTheOrderOfNvfp4FromCodesAndScales) {
+  const std::vector<std::uint64_t> codes = {2, 32, 96};
+  EXPECT_TRUE(is_input_major_nvfp4(codes, std::vector<std::uint64_t>{2, 4, 96}));
+  EXPECT_FALSE(is_input_major_nvfp4(codes, std::vector<std::uint64_t>{2, 32, 12}));
+  EXPECT_FALSE(is_input_major_nvfp4(codes, std::vector<std::uint64_t>{1, 4, 96}));
+  EXPECT_FALSE(is_input_major_nvfp4(codes, std::vector<std::uint64_t>{4, 96}));
+  const std::vector<std::uint64_t> ragged = {2, 33, 96};
+  EXPECT_FALSE(is_input_major_nvfp4(ragged, std::vector<std::uint64_t>{2, 4, 96}));
+  const std::vector<std::uint64_t> empty = {2, 0, 96};
+  EXPECT_FALSE(is_input_major_nvfp4(empty, std::vector<std::uint64_t>{2, 0, 96}));
+}
+
 TEST(WeightShape, KnowsWhatHeadersDoNotTell) {
   const LogicalShape flat = shape_of(Scheme::kBnbNf4, {64, 1}, 128);
   EXPECT_TRUE(flat.is_flat);

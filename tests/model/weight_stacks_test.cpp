@@ -50,6 +50,54 @@ TEST(WeightStacks, TakesStacksOfInputsByOutputsApart) {
   EXPECT_EQ(codes_of(second).offset, codes_of(weights[2]).offset + 2 * 8 * 12);
 }
 
+// Codes [experts, inputs / 2, outputs], scales [experts, inputs / 16, outputs].
+TEST(WeightStacks, TurnsStacksOfNvfp4WhoseInputsComeFirst) {
+  const Checkpoint checkpoint = checkpoint_of(
+      SafetensorsBuilder()
+          .tensor("model.layers.0.mlp.experts.down_proj", Dtype::kU8, {3, 16, 8})
+          .tensor("model.layers.0.mlp.experts.down_proj_weight_scale", Dtype::kF8E4M3, {3, 2, 8})
+          .tensor("model.layers.0.mlp.experts.down_proj_weight_scale_2", Dtype::kF32, {}));
+  const auto weights = list_weights(checkpoint);
+  ASSERT_THAT(weights, SizeIs(3));
+  const Weight& last = weights[2];
+  EXPECT_EQ(last.canonical, "layers.0.experts.2.down_proj");
+  EXPECT_EQ(last.spec.scheme, quant::Scheme::kModelOptNvfp4);
+  EXPECT_THAT(last.shape, ElementsAre(8, 32));
+  EXPECT_THAT(last.spec.find(Companion::kCodes)->shape, ElementsAre(16, 8));
+  EXPECT_THAT(last.spec.find(Companion::kScale)->shape, ElementsAre(2, 8));
+  EXPECT_EQ(last.spec.order, WeightSpec::Order::kInputMajor);
+  EXPECT_EQ(codes_of(last).offset, codes_of(weights[0]).offset + 2 * 16 * 8);
+}
+
+TEST(WeightStacks, KeepsStacksOfNvfp4WhoseOutputsComeFirst) {
+  const auto weights = list_weights(checkpoint_of(
+      SafetensorsBuilder()
+          .tensor("model.layers.0.mlp.experts.down_proj", Dtype::kU8, {3, 8, 16})
+          .tensor("model.layers.0.mlp.experts.down_proj_weight_scale", Dtype::kF8E4M3, {3, 8, 2})
+          .tensor("model.layers.0.mlp.experts.down_proj_weight_scale_2", Dtype::kF32, {3})));
+  ASSERT_THAT(weights, SizeIs(1));
+  EXPECT_THAT(weights[0].shape, ElementsAre(3, 8, 32));
+  EXPECT_EQ(weights[0].spec.order, WeightSpec::Order::kOutputMajor);
+}
+
+TEST(WeightStacks, TellsTheOrderOfFp8StacksFromBothProjections) {
+  const auto fp8 = [](test::Shape gate_up, test::Shape down) {
+    return list_weights(checkpoint_of(
+        SafetensorsBuilder()
+            .tensor("model.layers.0.mlp.experts.down_proj", Dtype::kF8E4M3, std::move(down))
+            .tensor("model.layers.0.mlp.experts.down_proj_weight_scale", Dtype::kF32, {})
+            .tensor("model.layers.0.mlp.experts.gate_up_proj", Dtype::kF8E4M3, std::move(gate_up))
+            .tensor("model.layers.0.mlp.experts.gate_up_proj_weight_scale", Dtype::kF32, {})));
+  };
+  for (const Weight& weight : fp8({2, 8, 12}, {2, 6, 8})) {
+    EXPECT_EQ(weight.spec.order, WeightSpec::Order::kInputMajor) << weight.name;
+    EXPECT_EQ(weight.rows(), weight.name.find("gate_up") == std::string::npos ? 8U : 12U);
+  }
+  for (const Weight& weight : fp8({2, 12, 8}, {2, 8, 6})) {
+    EXPECT_EQ(weight.spec.order, WeightSpec::Order::kOutputMajor) << weight.name;
+  }
+}
+
 TEST(WeightStacks, AsksTheModelWhereOneStackIsAlone) {
   const SafetensorsBuilder alone =
       SafetensorsBuilder().tensor("model.layers.0.mlp.experts.down_proj", Dtype::kBF16, {2, 6, 8});

@@ -10,9 +10,10 @@
 
 namespace gridscope::model {
 
-// GPT-2's Conv1D and the expert stacks of Llama 4 and dequantized gpt-oss are stored [inputs,
-// outputs]: their shapes are turned and their specs say so. Expert stacks that a decoder cannot
-// take as one matrix, these and packings that know no stacks, become a weight for each matrix.
+// GPT-2's Conv1D and the expert stacks of Llama 4 and dequantized gpt-oss, ModelOpt's builds of
+// them included, are stored [inputs, outputs]: their shapes are turned and their specs say so.
+// Expert stacks that a decoder cannot take as one matrix, these and packings that know no stacks,
+// become a weight for each matrix.
 [[nodiscard]] std::vector<Weight> settle_orders(std::vector<Weight> weights,
                                                 std::string_view model_type);
 

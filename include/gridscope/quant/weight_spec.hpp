@@ -69,7 +69,8 @@ struct WeightSpec {
   CtPacking ct_packing = CtPacking::kUnknown;
   enum class ScaleUse : std::uint8_t { kMultiply, kDivide };
   ScaleUse scale_use = ScaleUse::kMultiply;
-  // Of a plain weight: [outputs, inputs], or [inputs, outputs] (Conv1D, dequantized gpt-oss).
+  // Of the matrix as stored: [outputs, inputs], or [inputs, outputs] (Conv1D, dequantized gpt-oss,
+  // ModelOpt's stacked experts). Codes are packed along the inputs either way.
   enum class Order : std::uint8_t { kOutputMajor, kInputMajor };
   Order order = Order::kOutputMajor;
 
