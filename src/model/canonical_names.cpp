@@ -106,6 +106,36 @@ void settle_layer(Segments& path) {
   path.insert(path.begin(), "mlp");
 }
 
+// The original names of gpt-oss, what follows "block.N." and outside of blocks.
+constexpr auto kGptOssInBlock = std::to_array<Rename>({
+    {"attn.norm.scale", "input_layernorm"},
+    {"attn.qkv", "self_attn.qkv_proj"},
+    {"attn.out", "self_attn.o_proj"},
+    {"attn.sinks", "self_attn.sinks"},
+    {"mlp.norm.scale", "post_attention_layernorm"},
+    {"mlp.gate", "router"},
+    {"mlp.mlp1_weight", "experts.gate_up_proj"},
+    {"mlp.mlp1_bias", "experts.gate_up_proj.bias"},
+    {"mlp.mlp2_weight", "experts.down_proj"},
+    {"mlp.mlp2_bias", "experts.down_proj.bias"},
+});
+constexpr auto kTopLevel = std::to_array<Rename>({
+    {"embedding", "embed_tokens"},
+    {"unembedding", "lm_head"},
+    {"norm.scale", "norm"},
+});
+
+// "layers.3.input_layernorm" for "block.3.attn.norm.scale"; empty when the name is none of these.
+std::string from_gpt_oss(std::string_view name) {
+  constexpr std::string_view kBlock = "block.";
+  const std::size_t dot = name.find('.', kBlock.size());
+  if (!name.starts_with(kBlock) || dot == std::string_view::npos) return {};
+  const std::string_view number = name.substr(kBlock.size(), dot - kBlock.size());
+  const auto* const found = std::ranges::find(kGptOssInBlock, name.substr(dot + 1), &Rename::from);
+  if (!is_number(number) || found == kGptOssInBlock.end()) return {};
+  return fmt::format("layers.{}.{}", number, found->to);
+}
+
 constexpr auto kFusedInto = std::to_array<Rename>({{"gate_proj", "gate_up_proj"},
                                                    {"up_proj", "gate_up_proj"},
                                                    {"q_proj", "qkv_proj"},
@@ -125,8 +155,9 @@ std::string canonical_weight(std::string_view module) {
   std::string name = canonical_module(module);
   constexpr std::string_view kTransformer = "transformer.";
   if (name.starts_with(kTransformer)) name.erase(0, kTransformer.size());
+  if (std::string renamed_block = from_gpt_oss(name); !renamed_block.empty()) return renamed_block;
   const std::string_view layer = layer_prefix(name);
-  if (layer.empty()) return name;
+  if (layer.empty()) return std::string(renamed(name, kTopLevel));
   Segments path = split(std::string_view(name).substr(layer.size()));
   settle_layer(path);
   return join(layer, path);

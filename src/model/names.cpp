@@ -281,8 +281,11 @@ bool is_shared_expert(std::string_view s) {
 }
 
 bool is_routed_expert(std::string_view s) {
-  return s == "experts" || s == "local_experts" || s == "switch_glu" || s == "switch_mlp" ||
-         contains(s, "_exps");
+  // gpt-oss has nothing but routed experts in its blocks and calls them so.
+  static constexpr std::array<std::string_view, 4> kGptOss = {"mlp1_weight", "mlp1_bias",
+                                                              "mlp2_weight", "mlp2_bias"};
+  return is_one_of(s, kGptOss) || s == "experts" || s == "local_experts" || s == "switch_glu" ||
+         s == "switch_mlp" || contains(s, "_exps");
 }
 
 bool is_convolution(std::string_view s) {

@@ -96,8 +96,9 @@ class Problems {
 bool is_gpt_oss(const Checkpoint& checkpoint) {
   const std::string& type = checkpoint.config.model_type;
   if (type == "gpt_oss" || type == "gpt-oss") return true;
-  return std::ranges::any_of(checkpoint.modules.modules,
-                             [](const Module& m) { return m.scheme == Scheme::kGptOssMxfp4; });
+  return std::ranges::any_of(checkpoint.modules.modules, [](const Module& m) {
+    return m.scheme == Scheme::kGptOssMxfp4 || m.name.ends_with(".mlp.mlp1_weight");
+  });
 }
 
 // What llama.cpp's converter did to a checkpoint; nothing to one of another kind.

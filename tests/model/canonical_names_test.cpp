@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace gridscope::model {
 namespace {
 
@@ -53,6 +55,28 @@ TEST(CanonicalNames, TellsRoutersFromGateProjections) {
   EXPECT_EQ(canonical_weight("model.layers.0.mlp.gate_proj"), "layers.0.mlp.gate_proj");
   EXPECT_EQ(canonical_weight("model.layers.0.feed_forward.w1"), "layers.0.mlp.gate_proj");
   EXPECT_EQ(canonical_weight("model.layers.0.gate"), "layers.0.gate");
+}
+
+TEST(CanonicalNames, KnowsTheOriginalNamesOfGptOss) {
+  for (const auto& [original, canonical] :
+       {std::pair("embedding", "embed_tokens"), std::pair("unembedding", "lm_head"),
+        std::pair("norm.scale", "norm"),
+        std::pair("block.12.attn.norm.scale", "layers.12.input_layernorm"),
+        std::pair("block.12.attn.qkv", "layers.12.self_attn.qkv_proj"),
+        std::pair("block.12.attn.out", "layers.12.self_attn.o_proj"),
+        std::pair("block.12.attn.sinks", "layers.12.self_attn.sinks"),
+        std::pair("block.12.mlp.norm.scale", "layers.12.post_attention_layernorm"),
+        std::pair("block.12.mlp.gate", "layers.12.router"),
+        std::pair("block.12.mlp.mlp1_weight", "layers.12.experts.gate_up_proj"),
+        std::pair("block.12.mlp.mlp1_bias", "layers.12.experts.gate_up_proj.bias"),
+        std::pair("block.12.mlp.mlp2_weight", "layers.12.experts.down_proj"),
+        std::pair("block.12.mlp.mlp2_bias", "layers.12.experts.down_proj.bias")}) {
+    EXPECT_EQ(canonical_weight(original), canonical) << original;
+  }
+  for (const char* other : {"block.12.attn.rope", "block.x.attn.qkv", "block.12",
+                            "encoder.block.0.attn.out", "norm.bias"}) {
+    EXPECT_EQ(canonical_weight(other), other);
+  }
 }
 
 TEST(CanonicalNames, LeavesOtherNamesAlone) {

@@ -9,6 +9,7 @@ namespace gridscope::model {
 namespace {
 
 using test::checkpoint_of;
+using test::codes;
 using test::find_pair;
 using test::match;
 using test::names;
@@ -140,6 +141,108 @@ TEST(ExporterMatching, NamesStacksWhoseShapesFitNoOrder) {
   std::vector<std::string> found;
   for (const Finding& finding : build.findings) found.push_back(finding.code);
   EXPECT_THAT(found, ::testing::Contains("COMPANION_MISMATCH"));
+}
+
+// ---- gpt-oss ------------------------------------------------------------------------------------
+
+// Two experts with 64 inputs and 32 inner units; two heads of 16 and one for keys and values.
+SafetensorsBuilder original_gpt_oss() {
+  SafetensorsBuilder builder = plain({{"block.0.attn.norm.scale", {64}},
+                                      {"block.0.attn.out.bias", {64}},
+                                      {"block.0.attn.out.weight", {64, 32}},
+                                      {"block.0.attn.qkv.bias", {64}},
+                                      {"block.0.attn.qkv.weight", {64, 64}},
+                                      {"block.0.attn.sinks", {2}},
+                                      {"block.0.mlp.gate.bias", {2}},
+                                      {"block.0.mlp.gate.weight", {2, 64}},
+                                      {"block.0.mlp.mlp1_bias", {2, 64}},
+                                      {"block.0.mlp.mlp2_bias", {2, 64}},
+                                      {"block.0.mlp.norm.scale", {64}},
+                                      {"embedding.weight", {128, 64}},
+                                      {"norm.scale", {64}},
+                                      {"unembedding.weight", {128, 64}}});
+  return builder.tensor("block.0.mlp.mlp1_weight.blocks", Dtype::kU8, {2, 64, 2, 16})
+      .tensor("block.0.mlp.mlp1_weight.scales", Dtype::kU8, {2, 64, 2})
+      .tensor("block.0.mlp.mlp2_weight.blocks", Dtype::kU8, {2, 64, 1, 16})
+      .tensor("block.0.mlp.mlp2_weight.scales", Dtype::kU8, {2, 64, 1});
+}
+
+SafetensorsBuilder converted_gpt_oss() {
+  return plain({{"lm_head.weight", {128, 64}},
+                {"model.embed_tokens.weight", {128, 64}},
+                {"model.layers.0.input_layernorm.weight", {64}},
+                {"model.layers.0.mlp.experts.down_proj_bias", {2, 64}},
+                {"model.layers.0.mlp.experts.gate_up_proj_bias", {2, 64}},
+                {"model.layers.0.mlp.router.bias", {2}},
+                {"model.layers.0.mlp.router.weight", {2, 64}},
+                {"model.layers.0.post_attention_layernorm.weight", {64}},
+                {"model.layers.0.self_attn.k_proj.bias", {16}},
+                {"model.layers.0.self_attn.k_proj.weight", {16, 64}},
+                {"model.layers.0.self_attn.o_proj.bias", {64}},
+                {"model.layers.0.self_attn.o_proj.weight", {64, 32}},
+                {"model.layers.0.self_attn.q_proj.bias", {32}},
+                {"model.layers.0.self_attn.q_proj.weight", {32, 64}},
+                {"model.layers.0.self_attn.sinks", {2}},
+                {"model.layers.0.self_attn.v_proj.bias", {16}},
+                {"model.layers.0.self_attn.v_proj.weight", {16, 64}},
+                {"model.norm.weight", {64}}});
+}
+
+TEST(ExporterMatching, MatchesTheOriginalNamesOfGptOss) {
+  const Checkpoint original = checkpoint_of(original_gpt_oss(), R"({"head_dim": 16})");
+  SafetensorsBuilder packed = converted_gpt_oss();
+  const std::string experts = "model.layers.0.mlp.experts.";
+  packed.tensor(experts + "gate_up_proj_blocks", Dtype::kU8, {2, 64, 2, 16})
+      .tensor(experts + "gate_up_proj_scales", Dtype::kU8, {2, 64, 2})
+      .tensor(experts + "down_proj_blocks", Dtype::kU8, {2, 64, 1, 16})
+      .tensor(experts + "down_proj_scales", Dtype::kU8, {2, 64, 1});
+  const Matching matching =
+      match(original, checkpoint_of(packed, R"({"model_type": "gpt_oss", "head_dim": 16})"));
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.plain, SizeIs(18));
+  EXPECT_THAT(names(matching.quantized),
+              ElementsAre("model.layers.0.mlp.experts.down_proj = block.0.mlp.mlp2_weight",
+                          "model.layers.0.mlp.experts.gate_up_proj = block.0.mlp.mlp1_weight"));
+  const WeightPair* keys = find_pair(matching.plain, "model.layers.0.self_attn.k_proj");
+  ASSERT_NE(keys, nullptr);
+  EXPECT_EQ(keys->source_name, "block.0.attn.qkv.k");
+  EXPECT_EQ(keys->source_rows, (RowSelection{.first = 32, .count = 16}));
+  EXPECT_EQ(keys->build_rows, (RowSelection{.count = 16})) << "both rotate halves";
+  const WeightPair* bias = find_pair(matching.plain, "model.layers.0.self_attn.v_proj.bias");
+  ASSERT_NE(bias, nullptr);
+  EXPECT_EQ(bias->source_rows, (RowSelection{.first = 48, .count = 16}));
+}
+
+TEST(ExporterMatching, MatchesOriginalGptOssWithItsDequantizedParameters) {
+  SafetensorsBuilder floats = converted_gpt_oss();
+  floats.tensor("model.layers.0.mlp.experts.gate_up_proj", Dtype::kBF16, {2, 64, 64})
+      .tensor("model.layers.0.mlp.experts.down_proj", Dtype::kBF16, {2, 32, 64});
+  const Checkpoint converted = checkpoint_of(floats, R"({"model_type": "gpt_oss"})");
+  const Matching matching = match(converted, checkpoint_of(original_gpt_oss()));
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.quantized, SizeIs(4));
+  const WeightPair* second = find_pair(matching.quantized, "block.0.mlp.mlp1_weight[1]");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->source_name, "model.layers.0.mlp.experts.gate_up_proj[1]");
+}
+
+// The original names alone say that gate and up rows alternate.
+TEST(ExporterMatching, TakesGateAndUpOfOriginalGptOssFromAlternatingRows) {
+  const Checkpoint original = checkpoint_of(
+      plain({{"block.0.mlp.mlp1_weight", {2, 64, 64}}, {"block.0.mlp.mlp2_weight", {2, 64, 32}}}));
+  const Matching matching = match(original, experts_one_by_one());
+  EXPECT_THAT(matching.findings, IsEmpty());
+  const WeightPair* gate = find_pair(matching.plain, "model.layers.0.mlp.experts.1.gate_proj");
+  ASSERT_NE(gate, nullptr);
+  EXPECT_EQ(gate->source_name, "block.0.mlp.mlp1_weight[1].gate");
+  EXPECT_EQ(gate->source_rows, (RowSelection{.first = 64, .count = 32, .stride = 2}));
+}
+
+TEST(ExporterMatching, LeavesOtherTensorsOfOriginalGptOssUnmatched) {
+  const Checkpoint original = checkpoint_of(plain({{"block.0.attn.rope", {64}}}));
+  const Checkpoint converted =
+      checkpoint_of(plain({{"model.layers.0.self_attn.rotary_emb", {64}}}));
+  EXPECT_THAT(codes(match(original, converted)), ElementsAre("BUILD_ONLY", "SOURCE_ONLY"));
 }
 
 }  // namespace
