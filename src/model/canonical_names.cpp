@@ -119,10 +119,22 @@ constexpr auto kGptOssInBlock = std::to_array<Rename>({
     {"mlp.mlp2_weight", "experts.down_proj"},
     {"mlp.mlp2_bias", "experts.down_proj.bias"},
 });
+// Those of Mistral and Meta, what follows "layers.N."; feed-forward blocks are settled like others.
+constexpr auto kNativeInLayer = std::to_array<Rename>({
+    {"attention.wq", "self_attn.q_proj"},
+    {"attention.wk", "self_attn.k_proj"},
+    {"attention.wv", "self_attn.v_proj"},
+    {"attention.wo", "self_attn.o_proj"},
+    {"attention_norm", "input_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"},
+});
+// Of either, outside of layers.
 constexpr auto kTopLevel = std::to_array<Rename>({
     {"embedding", "embed_tokens"},
     {"unembedding", "lm_head"},
     {"norm.scale", "norm"},
+    {"tok_embeddings", "embed_tokens"},
+    {"output", "lm_head"},
 });
 
 // "layers.3.input_layernorm" for "block.3.attn.norm.scale"; empty when the name is none of these.
@@ -158,9 +170,17 @@ std::string canonical_weight(std::string_view module) {
   if (std::string renamed_block = from_gpt_oss(name); !renamed_block.empty()) return renamed_block;
   const std::string_view layer = layer_prefix(name);
   if (layer.empty()) return std::string(renamed(name, kTopLevel));
-  Segments path = split(std::string_view(name).substr(layer.size()));
+  Segments path = split(renamed(std::string_view(name).substr(layer.size()), kNativeInLayer));
   settle_layer(path);
   return join(layer, path);
+}
+
+bool alternates_rotary_halves(std::string_view module) {
+  const std::string name = canonical_module(module);
+  const std::string_view in_layer =
+      without_bias(std::string_view(name).substr(layer_prefix(name).size()));
+  return in_layer.size() != name.size() &&
+         (in_layer == "attention.wq" || in_layer == "attention.wk");
 }
 
 std::string canonical_bias(std::string_view canonical) {

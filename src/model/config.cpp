@@ -48,10 +48,11 @@ std::vector<std::string> architectures_of(const JsonValue& root) {
 }
 
 // The text model has the last word: that is where newer loaders look. transformers' Gemma classes
-// tie when nobody says anything.
+// tie when nobody says anything. Mistral's params.json has a word of its own.
 std::optional<bool> ties(const ModelConfig& config) {
   if (const auto text = flag_of(config.text(), "tie_word_embeddings")) return text;
   if (const auto top = flag_of(config.root, "tie_word_embeddings")) return top;
+  if (const auto native = flag_of(config.root, "tied_embeddings")) return native;
   if (config.model_type.starts_with("gemma")) return true;
   return std::nullopt;
 }

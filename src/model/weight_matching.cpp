@@ -106,6 +106,11 @@ struct GgufChanges {
   bool permutes_heads = false;
   std::string_view architecture = {};
 
+  // Whether in each head of this weight, of queries or keys, rows of the two halves alternate.
+  [[nodiscard]] bool alternates(const Weight& weight) const {
+    return permutes_heads || alternates_rotary_halves(weight.name);
+  }
+
   explicit GgufChanges(const Checkpoint& checkpoint) {
     if (checkpoint.container != format::Container::kGguf) return;
     architecture = checkpoint.config.model_type;
@@ -254,7 +259,8 @@ class Matcher {
       return refuse(kObstacle, pair, weight->obstacle);
     }
     if (!settle_shape(pair, source.second, build.second)) return;
-    if (!undo_gguf(pair, build.first)) return;
+    add_offsets(pair, build.first);
+    if (!put_heads_in_order(pair, build.first)) return;
     auto& pairs = is_quantized(build_weight.spec.scheme) ? quantized_ : plain_;
     pairs.push_back({.pair = std::move(pair), .canonical = build.first});
   }
@@ -296,17 +302,22 @@ class Matcher {
     return true;
   }
 
-  // Turns rows back that llama.cpp's converter has permuted, and remembers what it has added.
-  bool undo_gguf(WeightPair& pair, std::string_view canonical) {
+  // What llama.cpp's converter has added.
+  void add_offsets(WeightPair& pair, std::string_view canonical) const {
     // Configurations call "gemma3_text" what GGUF calls "gemma3".
     const std::string_view type = source_.config.model_type;
     pair.norm_offset = gguf_norm_offset(type.substr(0, type.find('_')), canonical);
     pair.build_offset = gguf_norm_offset(build_gguf_.architecture, canonical) -
                         gguf_norm_offset(source_gguf_.architecture, canonical);
-    if (source_gguf_.permutes_heads == build_gguf_.permutes_heads || !rotates(canonical)) {
-      return true;
-    }
-    RowSelection& permuted = build_gguf_.permutes_heads ? pair.build_rows : pair.source_rows;
+  }
+
+  // Turns rows back where one side has the halves of its heads alternate.
+  bool put_heads_in_order(WeightPair& pair, std::string_view canonical) {
+    if (!rotates(canonical)) return true;
+    const bool source_alternates = source_gguf_.alternates(sides_.source.weights[pair.source]);
+    const bool build_alternates = build_gguf_.alternates(sides_.build.weights[pair.build]);
+    if (source_alternates == build_alternates) return true;
+    RowSelection& permuted = build_alternates ? pair.build_rows : pair.source_rows;
     std::optional<std::uint64_t> head = source_.config.head_dim;
     if (!head) head = build_.config.head_dim;
     const std::uint64_t size = head.value_or(0);

@@ -79,6 +79,38 @@ TEST(CanonicalNames, KnowsTheOriginalNamesOfGptOss) {
   }
 }
 
+TEST(CanonicalNames, KnowsTheNamesOfMistralAndMeta) {
+  for (const auto& [native, canonical] :
+       {std::pair("tok_embeddings", "embed_tokens"), std::pair("output", "lm_head"),
+        std::pair("norm", "norm"), std::pair("layers.3.attention.wq", "layers.3.self_attn.q_proj"),
+        std::pair("layers.3.attention.wk", "layers.3.self_attn.k_proj"),
+        std::pair("layers.3.attention.wv", "layers.3.self_attn.v_proj"),
+        std::pair("layers.3.attention.wo", "layers.3.self_attn.o_proj"),
+        std::pair("layers.3.attention_norm", "layers.3.input_layernorm"),
+        std::pair("layers.3.ffn_norm", "layers.3.post_attention_layernorm"),
+        std::pair("layers.3.feed_forward.w1", "layers.3.mlp.gate_proj"),
+        std::pair("layers.3.feed_forward.w2", "layers.3.mlp.down_proj"),
+        std::pair("layers.3.feed_forward.w3", "layers.3.mlp.up_proj"),
+        std::pair("layers.3.feed_forward.gate", "layers.3.router"),
+        std::pair("layers.3.feed_forward.experts.7.w2", "layers.3.experts.7.down_proj")}) {
+    EXPECT_EQ(canonical_weight(native), canonical) << native;
+  }
+  for (const char* other : {"layers.3.attention.wq_a", "layers.3.attention", "layers.x.ffn_norm",
+                            "vision_encoder.transformer.layers.0.attention.wq"}) {
+    EXPECT_EQ(canonical_weight(other), other);
+  }
+}
+
+TEST(CanonicalNames, TellsInWhichOrderHeadsKeepTheirRows) {
+  EXPECT_TRUE(alternates_rotary_halves("layers.3.attention.wq"));
+  EXPECT_TRUE(alternates_rotary_halves("layers.3.attention.wk.bias"));
+  EXPECT_FALSE(alternates_rotary_halves("layers.3.attention.wv"));
+  EXPECT_FALSE(alternates_rotary_halves("model.layers.3.self_attn.q_proj"));
+  EXPECT_FALSE(alternates_rotary_halves("vision_encoder.transformer.layers.0.attention.wq"));
+  EXPECT_FALSE(alternates_rotary_halves("attention.wq"));
+  EXPECT_FALSE(alternates_rotary_halves(""));
+}
+
 TEST(CanonicalNames, LeavesOtherNamesAlone) {
   EXPECT_EQ(canonical_weight("model.layers.0"), "layers.0");
   EXPECT_EQ(canonical_weight("model.layers.x.mlp.gate"), "layers.x.mlp.gate");

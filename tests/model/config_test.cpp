@@ -52,6 +52,7 @@ TEST(Config, KnowsWhoTiesWhenNobodySays) {
   EXPECT_EQ(parse(R"({"model_type": "llama"})").tie_word_embeddings, std::nullopt);
   EXPECT_EQ(parse(R"({"model_type": "llama", "tie_word_embeddings": true})").tie_word_embeddings,
             true);
+  EXPECT_EQ(parse(R"({"dim": 64, "tied_embeddings": true})").tie_word_embeddings, true);
 }
 
 TEST(Config, FindsTheTextConfigUnderItsOtherNames) {

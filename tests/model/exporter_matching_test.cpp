@@ -16,6 +16,7 @@ using test::names;
 using test::plain;
 using test::SafetensorsBuilder;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -243,6 +244,139 @@ TEST(ExporterMatching, LeavesOtherTensorsOfOriginalGptOssUnmatched) {
   const Checkpoint converted =
       checkpoint_of(plain({{"model.layers.0.self_attn.rotary_emb", {64}}}));
   EXPECT_THAT(codes(match(original, converted)), ElementsAre("BUILD_ONLY", "SOURCE_ONLY"));
+}
+
+// ---- Mistral's own files ------------------------------------------------------------------------
+
+// Four heads of 16 with two for keys and values.
+constexpr std::string_view kParams =
+    R"({"dim": 64, "n_layers": 1, "head_dim": 16, "n_heads": 4, "n_kv_heads": 2})";
+
+Checkpoint native_of(const SafetensorsBuilder& tensors, std::string_view params = kParams) {
+  test::MemoryRepository repository;
+  repository.add("params.json", params).add("consolidated.safetensors", tensors.build());
+  return test::load_from(repository);
+}
+
+Checkpoint native_mistral() {
+  return native_of(plain({{"layers.0.attention.wk.weight", {32, 64}},
+                          {"layers.0.attention.wo.weight", {64, 64}},
+                          {"layers.0.attention.wq.weight", {64, 64}},
+                          {"layers.0.attention.wv.weight", {32, 64}},
+                          {"layers.0.attention_norm.weight", {64}},
+                          {"layers.0.feed_forward.w1.weight", {96, 64}},
+                          {"layers.0.feed_forward.w2.weight", {64, 96}},
+                          {"layers.0.feed_forward.w3.weight", {96, 64}},
+                          {"layers.0.ffn_norm.weight", {64}},
+                          {"norm.weight", {64}},
+                          {"output.weight", {128, 64}},
+                          {"tok_embeddings.weight", {128, 64}}}));
+}
+
+Checkpoint converted_mistral(std::string_view config = R"({"model_type": "mistral"})") {
+  return checkpoint_of(plain({{"lm_head.weight", {128, 64}},
+                              {"model.embed_tokens.weight", {128, 64}},
+                              {"model.layers.0.input_layernorm.weight", {64}},
+                              {"model.layers.0.mlp.down_proj.weight", {64, 96}},
+                              {"model.layers.0.mlp.gate_proj.weight", {96, 64}},
+                              {"model.layers.0.mlp.up_proj.weight", {96, 64}},
+                              {"model.layers.0.post_attention_layernorm.weight", {64}},
+                              {"model.layers.0.self_attn.k_proj.weight", {32, 64}},
+                              {"model.layers.0.self_attn.o_proj.weight", {64, 64}},
+                              {"model.layers.0.self_attn.q_proj.weight", {64, 64}},
+                              {"model.layers.0.self_attn.v_proj.weight", {32, 64}},
+                              {"model.norm.weight", {64}}}),
+                       config);
+}
+
+TEST(ExporterMatching, MatchesMistralsOwnNamesAndPutsItsHeadsInOrder) {
+  const Matching matching = match(native_mistral(), converted_mistral());
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(
+      names(matching.plain),
+      ElementsAre("lm_head = output", "model.embed_tokens = tok_embeddings",
+                  "model.layers.0.input_layernorm = layers.0.attention_norm",
+                  "model.layers.0.mlp.down_proj = layers.0.feed_forward.w2",
+                  "model.layers.0.mlp.gate_proj = layers.0.feed_forward.w1",
+                  "model.layers.0.mlp.up_proj = layers.0.feed_forward.w3",
+                  "model.layers.0.post_attention_layernorm = layers.0.ffn_norm",
+                  "model.layers.0.self_attn.k_proj = layers.0.attention.wk",
+                  "model.layers.0.self_attn.o_proj = layers.0.attention.wo",
+                  "model.layers.0.self_attn.q_proj = layers.0.attention.wq",
+                  "model.layers.0.self_attn.v_proj = layers.0.attention.wv", "model.norm = norm"));
+  for (const WeightPair& pair : matching.plain) {
+    const bool rotated = pair.name.ends_with("q_proj") || pair.name.ends_with("k_proj");
+    EXPECT_EQ(pair.source_rows.rotary_head, rotated ? 16U : 0U) << pair.name;
+    EXPECT_EQ(pair.build_rows.rotary_head, 0U) << pair.name;
+  }
+  const Matching turned = match(converted_mistral(), native_mistral());
+  EXPECT_THAT(turned.findings, IsEmpty());
+  EXPECT_EQ(find_pair(turned.plain, "layers.0.attention.wk")->build_rows.rotary_head, 16U);
+  const Matching alike = match(native_mistral(), native_mistral());
+  EXPECT_EQ(find_pair(alike.plain, "layers.0.attention.wk")->build_rows.rotary_head, 0U);
+}
+
+// The third row of a head comes fifth, and so on: the second half fills the gaps of the first.
+TEST(ExporterMatching, ReadsTheRowsOfMistralsHeadsAsTheyStandElsewhere) {
+  const Matching matching = match(native_mistral(), converted_mistral());
+  const WeightPair* keys = find_pair(matching.plain, "model.layers.0.self_attn.k_proj");
+  ASSERT_NE(keys, nullptr);
+  const RowSelection& rows = keys->source_rows;
+  EXPECT_EQ(rows.row(0), 0U);
+  EXPECT_EQ(rows.row(2), 4U);
+  EXPECT_EQ(rows.row(8), 1U);
+  EXPECT_EQ(rows.row(15), 15U);
+  EXPECT_EQ(rows.row(16 + 9), 16U + 3);
+}
+
+TEST(ExporterMatching, DoesNotGuessTheHeadsOfMistral) {
+  const SafetensorsBuilder queries = plain({{"layers.0.attention.wq.weight", {64, 64}}});
+  const Checkpoint converted =
+      checkpoint_of(plain({{"model.layers.0.self_attn.q_proj.weight", {64, 64}}}));
+  const Matching matching = match(native_of(queries, "{}"), converted);
+  EXPECT_THAT(matching.plain, IsEmpty());
+  ASSERT_THAT(codes(matching), ElementsAre("WEIGHT_NOT_COMPARABLE"));
+  EXPECT_THAT(matching.findings[0].message, HasSubstr("head's size"));
+}
+
+TEST(ExporterMatching, ComparesMistralsOwnFilesWithGgufRowByRow) {
+  const Checkpoint gguf = checkpoint_of(test::GgufBuilder()
+                                            .key("general.architecture", std::string("llama"))
+                                            .tensor("blk.0.attn_q.weight", Dtype::kQ4_0, {64, 64})
+                                            .tensor("blk.0.attn_v.weight", Dtype::kQ4_0, {64, 32}));
+  const Checkpoint native = native_of(plain(
+      {{"layers.0.attention.wq.weight", {64, 64}}, {"layers.0.attention.wv.weight", {32, 64}}}));
+  const Matching matching = match(native, gguf);
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_EQ(find_pair(matching.quantized, "blk.0.attn_q")->source_rows,
+            (RowSelection{.count = 64}));
+  EXPECT_EQ(find_pair(matching.quantized, "blk.0.attn_q")->build_rows, (RowSelection{.count = 64}));
+}
+
+TEST(ExporterMatching, FindsTheScalesOfMistralsOwnFp8) {
+  const Checkpoint build =
+      native_of(SafetensorsBuilder()
+                    .tensor("layers.0.attention.wk.weight", Dtype::kF8E4M3, {32, 64})
+                    .tensor("layers.0.attention.wk.qscale_weight", Dtype::kF32, {})
+                    .tensor("layers.0.attention.wk.qscale_act", Dtype::kF32, {}),
+                R"({"dim": 64, "n_heads": 4, "quantization": {"qformat_weight": "fp8_e4m3"}})");
+  EXPECT_THAT(build.findings, IsEmpty());
+  const Checkpoint source =
+      checkpoint_of(plain({{"model.layers.0.self_attn.k_proj.weight", {32, 64}}}));
+  const Matching matching = match(source, build);
+  EXPECT_THAT(matching.findings, IsEmpty());
+  ASSERT_THAT(matching.quantized, SizeIs(1));
+  EXPECT_EQ(matching.quantized[0].build_rows.rotary_head, 16U);
+}
+
+TEST(ExporterMatching, KnowsThatMistralsHeadIsTied) {
+  const Checkpoint source = checkpoint_of(
+      plain({{"lm_head.weight", {128, 64}}, {"model.embed_tokens.weight", {128, 64}}}));
+  const Checkpoint native = native_of(plain({{"tok_embeddings.weight", {128, 64}}}),
+                                      R"({"dim": 64, "n_heads": 4, "tied_embeddings": true})");
+  const Matching matching = match(source, native);
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.absent_by_design, SizeIs(1));
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ TEST(TensorSuffix, SplitsAtTheLastDot) {
   expect_split("a.q_proj.weight_packed", "a.q_proj", Suffix::kWeightPacked);
   expect_split("a.q_proj.weight_scale_2", "a.q_proj", Suffix::kWeightScale2);
   expect_split("a.q_proj.g_idx", "a.q_proj", Suffix::kGroupIndex);
+  expect_split("layers.0.attention.wq.qscale_weight", "layers.0.attention.wq",
+               Suffix::kWeightScale);
+  expect_split("layers.0.attention.wq.qscale_act", "layers.0.attention.wq", Suffix::kActivation);
   expect_split("a.self_attn.k_scale", "a.self_attn", Suffix::kActivation);
 }
 

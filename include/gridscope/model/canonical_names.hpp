@@ -15,6 +15,10 @@ namespace gridscope::model {
 // of any file but GGUF.
 [[nodiscard]] std::string canonical_weight(std::string_view module);
 
+// Whether the module holds queries or keys as Mistral and Meta publish them: in each head the rows
+// of the two halves that are rotated together alternate. Elsewhere one half follows the other.
+[[nodiscard]] bool alternates_rotary_halves(std::string_view module);
+
 // The name of the bias that belongs to a module; of a parameter that is itself one, its own name.
 [[nodiscard]] std::string canonical_bias(std::string_view canonical);
 [[nodiscard]] bool is_bias(std::string_view canonical);

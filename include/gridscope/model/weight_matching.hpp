@@ -23,8 +23,8 @@ struct RowSelection {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
   std::uint64_t stride = 1;  // 2 where gate and up rows alternate
-  // Llama-family GGUF: within each head of that many rows, row 2c + b here is row b * (head/2) + c
-  // of the other side. 0: in order.
+  // Llama-family GGUF and Mistral's own files: within each head of that many rows, row 2c + b here
+  // is row b * (head/2) + c of the other side. 0: in order.
   std::uint64_t rotary_head = 0;
 
   // The row that stands at place i. Requires: i < count.
