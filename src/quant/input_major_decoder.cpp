@@ -1,5 +1,6 @@
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "decoders.hpp"
@@ -64,13 +65,14 @@ class InputMajorDecoder final : public WeightDecoder {
     for (std::size_t i = 0; i < kTurned.size(); ++i) {
       const auto companion = static_cast<std::size_t>(kTurned.at(i));
       std::span<const std::byte>& bytes = part.bytes.at(companion);
+      const std::optional<Strips>& from = whole.at(companion);
+      const std::optional<Strips>& to = wanted.at(companion);
       if (is_turned(spec_, kTurned.at(i))) {
         const std::size_t size = dtype_info(spec_.find(kTurned.at(i))->dtype).block_bits / 8;
         turned.at(i) = turn(bytes, size, tile.rows, rows);
         bytes = turned.at(i);
-      } else if (whole.at(companion) && wanted.at(companion)) {
-        bytes = bytes.subspan(wanted.at(companion)->offset - whole.at(companion)->offset,
-                              wanted.at(companion)->length);
+      } else if (from && to) {
+        bytes = bytes.subspan(to->offset - from->offset, to->length);
       }
     }
     return rows_decoder_->decode(part, rows, out);
@@ -106,9 +108,9 @@ DecoderResult make_input_major_decoder(WeightSpec spec) {
   WeightSpec by_rows = spec;
   by_rows.order = WeightSpec::Order::kOutputMajor;
   for (const Companion companion : kTurned) {
-    if (!is_turned(spec, companion)) continue;
-    std::vector<std::uint64_t>& shape = by_rows[companion]->shape;
-    std::swap(shape.front(), shape.back());
+    std::optional<StoredTensor>& tensor = by_rows[companion];
+    if (!tensor || !is_turned(spec, companion)) continue;
+    std::swap(tensor->shape.front(), tensor->shape.back());
   }
   GRIDSCOPE_TRY(auto decoder, make_decoder(std::move(by_rows)));
   return std::make_unique<InputMajorDecoder>(std::move(spec), std::move(decoder));

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
 #include "model/weight_lists.hpp"
 
 namespace gridscope::model {
@@ -67,6 +72,58 @@ TEST(WeightStacks, TurnsStacksOfNvfp4WhoseInputsComeFirst) {
   EXPECT_THAT(last.spec.find(Companion::kScale)->shape, ElementsAre(2, 8));
   EXPECT_EQ(last.spec.order, WeightSpec::Order::kInputMajor);
   EXPECT_EQ(codes_of(last).offset, codes_of(weights[0]).offset + 2 * 16 * 8);
+}
+
+// What a decoder asks for, read from where the weight says that it lies.
+quant::RowBlock rows_of(const Checkpoint& checkpoint, const Weight& weight) {
+  const auto decoder = open_weight(checkpoint, weight);
+  EXPECT_THAT(decoder, test::IsOk());
+  quant::RowBlock block;
+  if (!decoder) return block;
+  const quant::RowRange all = {.first = 0, .count = (*decoder)->layout().rows};
+  const quant::TileNeeds needs = (*decoder)->needs(all);
+  quant::Tile tile = {.rows = all, .bytes = {}};
+  std::array<std::vector<std::byte>, quant::kCompanionCount> read;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const auto& strips = needs.at(i);
+    const auto& place = weight.places.at(i);
+    if (!strips || !place) continue;
+    EXPECT_EQ(strips->bytes(), place->bytes);
+    read.at(i).resize(place->bytes);
+    io::ReadRequest request = {.offset = place->offset, .into = read.at(i)};
+    EXPECT_THAT(checkpoint.files.at(place->file).source->read_many({&request, 1}), test::IsOk());
+    tile.bytes.at(i) = read.at(i);
+  }
+  EXPECT_THAT((*decoder)->decode(tile, all, block), test::IsOk());
+  return block;
+}
+
+test::Bytes bytes_of(std::initializer_list<unsigned> values) {
+  test::Bytes bytes;
+  for (const unsigned value : values) bytes.push_back(static_cast<std::byte>(value));
+  return bytes;
+}
+
+// Two experts of two outputs with 16 inputs. In the second one inputs 0 and 1 have the codes 1 and
+// 2 (0.5 and 1) for the first output, 3 and 4 (1.5 and 2) for the other; scales are 1 and 2 times
+// a half.
+TEST(WeightStacks, ReadsTheMatricesOfTurnedNvfp4) {
+  test::Bytes codes(2 * 8 * 2);
+  codes.at(16) = std::byte{0x21};
+  codes.at(17) = std::byte{0x43};
+  const std::string name = "model.layers.0.mlp.experts.down_proj";
+  const Checkpoint checkpoint = checkpoint_of(
+      SafetensorsBuilder()
+          .tensor(name, Dtype::kU8, {2, 8, 2}, codes)
+          .tensor(name + "_weight_scale", Dtype::kF8E4M3, {2, 1, 2}, bytes_of({0, 0, 0x38, 0x40}))
+          .tensor(name + "_weight_scale_2", Dtype::kF32, {}, bytes_of({0, 0, 0, 0x3f})));
+  const auto weights = list_weights(checkpoint);
+  ASSERT_THAT(weights, SizeIs(2));
+  const quant::RowBlock block = rows_of(checkpoint, weights[1]);
+  ASSERT_EQ(block.rows, 2U);
+  EXPECT_THAT(block.row_values(0).first(3), ElementsAre(0.25, 0.5, 0));
+  EXPECT_THAT(block.row_values(1).first(3), ElementsAre(1.5, 2, 0));
+  EXPECT_THAT(block.scales, ElementsAre(0.5, 1));
 }
 
 TEST(WeightStacks, KeepsStacksOfNvfp4WhoseOutputsComeFirst) {
