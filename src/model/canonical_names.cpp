@@ -125,6 +125,12 @@ constexpr auto kNativeInLayer = std::to_array<Rename>({
     {"attention.wk", "self_attn.k_proj"},
     {"attention.wv", "self_attn.v_proj"},
     {"attention.wo", "self_attn.o_proj"},
+    {"attention.wq_a", "self_attn.q_a_proj"},
+    {"attention.wq_b", "self_attn.q_b_proj"},
+    {"attention.wkv_a_with_mqa", "self_attn.kv_a_proj_with_mqa"},
+    {"attention.wkv_b", "self_attn.kv_b_proj"},
+    {"attention.q_a_norm", "self_attn.q_a_layernorm"},
+    {"attention.kv_a_norm", "self_attn.kv_a_layernorm"},
     {"attention_norm", "input_layernorm"},
     {"ffn_norm", "post_attention_layernorm"},
 });
@@ -136,6 +142,37 @@ constexpr auto kTopLevel = std::to_array<Rename>({
     {"tok_embeddings", "embed_tokens"},
     {"output", "lm_head"},
 });
+
+// How the names of Mistral's vision tower and projector begin, and how its projections end.
+constexpr auto kVisionFronts = std::to_array<Rename>({
+    {"vision_encoder.", "vision_tower."},
+    {"vision_language_adapter.w_in", "multi_modal_projector.linear_1"},
+    {"vision_language_adapter.w_out", "multi_modal_projector.linear_2"},
+    {"patch_merger.merging_layer", "multi_modal_projector.patch_merger.merging_layer"},
+    {"pre_mm_projector_norm", "multi_modal_projector.norm"},
+});
+constexpr auto kVisionProjections = std::to_array<Rename>({
+    {"wq", "q_proj"},
+    {"wk", "k_proj"},
+    {"wv", "v_proj"},
+    {"wo", "o_proj"},
+    {"w1", "gate_proj"},
+    {"w2", "down_proj"},
+    {"w3", "up_proj"},
+});
+constexpr std::string_view kNativeVisionLayers = "vision_encoder.transformer.";
+
+// Outside of the decoder's layers.
+std::string settle_outside(std::string_view name) {
+  const auto* const front = std::ranges::find_if(
+      kVisionFronts, [&](const Rename& rename) { return name.starts_with(rename.from); });
+  if (front == kVisionFronts.end()) return std::string(renamed(name, kTopLevel));
+  std::string settled = fmt::format("{}{}", front->to, name.substr(front->from.size()));
+  if (!name.starts_with(kNativeVisionLayers)) return settled;
+  const std::size_t last = settled.rfind('.') + 1;
+  const std::string projection(renamed(std::string_view(settled).substr(last), kVisionProjections));
+  return settled.replace(last, std::string::npos, projection);
+}
 
 // "layers.3.input_layernorm" for "block.3.attn.norm.scale"; empty when the name is none of these.
 std::string from_gpt_oss(std::string_view name) {
@@ -169,7 +206,7 @@ std::string canonical_weight(std::string_view module) {
   if (name.starts_with(kTransformer)) name.erase(0, kTransformer.size());
   if (std::string renamed_block = from_gpt_oss(name); !renamed_block.empty()) return renamed_block;
   const std::string_view layer = layer_prefix(name);
-  if (layer.empty()) return std::string(renamed(name, kTopLevel));
+  if (layer.empty()) return settle_outside(name);
   Segments path = split(renamed(std::string_view(name).substr(layer.size()), kNativeInLayer));
   settle_layer(path);
   return join(layer, path);
@@ -177,10 +214,11 @@ std::string canonical_weight(std::string_view module) {
 
 bool alternates_rotary_halves(std::string_view module) {
   const std::string name = canonical_module(module);
-  const std::string_view in_layer =
-      without_bias(std::string_view(name).substr(layer_prefix(name).size()));
-  return in_layer.size() != name.size() &&
-         (in_layer == "attention.wq" || in_layer == "attention.wk");
+  std::string_view stem = without_bias(name);
+  if (stem.starts_with(kNativeVisionLayers)) stem.remove_prefix(kNativeVisionLayers.size());
+  const std::size_t layer = layer_prefix(stem).size();
+  return layer != 0 &&
+         (stem.substr(layer) == "attention.wq" || stem.substr(layer) == "attention.wk");
 }
 
 std::string canonical_bias(std::string_view canonical) {

@@ -64,6 +64,25 @@ std::optional<std::uint64_t> share_of_heads(std::optional<std::uint64_t> hidden_
   return *hidden_size / *heads;
 }
 
+// Of the model that this part of a configuration describes; the second names are those of Mistral's
+// params.json and of GPT-2.
+std::optional<std::uint64_t> hidden_size_of(const JsonValue& part) {
+  return number_of(part, {"hidden_size", "dim", "n_embd", "d_model"});
+}
+std::optional<std::uint64_t> head_dim_of(const JsonValue& part) {
+  if (const auto said = number_of(part, {"head_dim"})) return said;
+  return share_of_heads(hidden_size_of(part),
+                        number_of(part, {"num_attention_heads", "n_heads", "n_head"}));
+}
+
+std::optional<std::uint64_t> vision_head_dim_of(const JsonValue& root) {
+  for (const std::string_view key : {"vision_config", "vision_encoder"}) {
+    const JsonValue* part = root.find(key);
+    if (part != nullptr && part->object() != nullptr) return head_dim_of(*part);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint64_t> parse_count(const std::string* text) {
   if (text == nullptr) return std::nullopt;
   std::uint64_t value = 0;
@@ -97,17 +116,13 @@ Result<ModelConfig> parse_config(std::string_view json, std::string source) {
   if (const std::string* type = string_of(config.root, "model_type")) config.model_type = *type;
   config.architectures = architectures_of(config.root);
   config.tie_word_embeddings = ties(config);
-  // The second names are those of Mistral's params.json and of GPT-2.
   const JsonValue& text = config.text();
-  config.hidden_size = number_of(text, {"hidden_size", "dim", "n_embd", "d_model"});
+  config.hidden_size = hidden_size_of(text);
   config.vocab_size = number_of(text, {"vocab_size"});
   config.num_hidden_layers = number_of(text, {"num_hidden_layers", "n_layers", "n_layer"});
   config.num_kv_shared_layers = number_of(text, {"num_kv_shared_layers"});
-  config.head_dim = number_of(text, {"head_dim"});
-  if (!config.head_dim) {
-    const auto heads = number_of(text, {"num_attention_heads", "n_heads", "n_head"});
-    config.head_dim = share_of_heads(config.hidden_size, heads);
-  }
+  config.head_dim = head_dim_of(text);
+  config.vision_head_dim = vision_head_dim_of(config.root);
   return config;
 }
 

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 2> kTextFamilies = {"model", "language_mo
 constexpr std::array<std::string_view, 6> kOtherFamilies = {
     "thinker", "text_model", "llm", "transformer", "gpt_neox", "backbone"};
 
-constexpr std::array<std::string_view, 28> kVisionNames = {"vision_tower",
+constexpr std::array<std::string_view, 29> kVisionNames = {"vision_tower",
                                                            "vision_model",
                                                            "vision_encoder",
                                                            "vision_embedder",
@@ -56,6 +56,7 @@ constexpr std::array<std::string_view, 28> kVisionNames = {"vision_tower",
                                                            "image_projection",
                                                            "img_projector",
                                                            "patch_merger",
+                                                           "pre_mm_projector_norm",
                                                            "resampler",
                                                            "vpm",
                                                            "vit"};

@@ -96,6 +96,7 @@ constexpr std::array kAfterProjection = std::to_array<Spelling>({
     {"input_scale", Suffix::kActivation},
     {"input_global_scale", Suffix::kActivation},
     {"output_scale", Suffix::kActivation},
+    {"activation_scale", Suffix::kActivation},
 });
 
 template <std::size_t N>

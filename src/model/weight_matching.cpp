@@ -318,9 +318,10 @@ class Matcher {
     const bool build_alternates = build_gguf_.alternates(sides_.build.weights[pair.build]);
     if (source_alternates == build_alternates) return true;
     RowSelection& permuted = build_alternates ? pair.build_rows : pair.source_rows;
-    std::optional<std::uint64_t> head = source_.config.head_dim;
-    if (!head) head = build_.config.head_dim;
-    const std::uint64_t size = head.value_or(0);
+    const bool sees = sides_.build.weights[pair.build].info.part == Part::kVisionTower;
+    const auto head = sees ? &ModelConfig::vision_head_dim : &ModelConfig::head_dim;
+    const auto& said = source_.config.*head ? source_.config.*head : build_.config.*head;
+    const std::uint64_t size = said.value_or(0);
     if (size == 0 || size % 2 != 0 || permuted.count % size != 0) {
       refuse(kObstacle, pair,
              "its rows are permuted within each head, and no configuration tells a head's size");

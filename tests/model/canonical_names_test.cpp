@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 
 namespace gridscope::model {
@@ -81,13 +82,21 @@ TEST(CanonicalNames, KnowsTheOriginalNamesOfGptOss) {
 
 TEST(CanonicalNames, KnowsTheNamesOfMistralAndMeta) {
   for (const auto& [native, canonical] :
-       {std::pair("tok_embeddings", "embed_tokens"), std::pair("output", "lm_head"),
-        std::pair("norm", "norm"), std::pair("layers.3.attention.wq", "layers.3.self_attn.q_proj"),
+       {std::pair("tok_embeddings", "embed_tokens"),
+        std::pair("output", "lm_head"),
+        std::pair("norm", "norm"),
+        std::pair("layers.3.attention.wq", "layers.3.self_attn.q_proj"),
         std::pair("layers.3.attention.wk", "layers.3.self_attn.k_proj"),
         std::pair("layers.3.attention.wv", "layers.3.self_attn.v_proj"),
         std::pair("layers.3.attention.wo", "layers.3.self_attn.o_proj"),
         std::pair("layers.3.attention_norm", "layers.3.input_layernorm"),
         std::pair("layers.3.ffn_norm", "layers.3.post_attention_layernorm"),
+        std::pair("layers.3.attention.wq_a", "layers.3.self_attn.q_a_proj"),
+        std::pair("layers.3.attention.wq_b", "layers.3.self_attn.q_b_proj"),
+        std::pair("layers.3.attention.wkv_a_with_mqa", "layers.3.self_attn.kv_a_proj_with_mqa"),
+        std::pair("layers.3.attention.wkv_b", "layers.3.self_attn.kv_b_proj"),
+        std::pair("layers.3.attention.q_a_norm", "layers.3.self_attn.q_a_layernorm"),
+        std::pair("layers.3.attention.kv_a_norm", "layers.3.self_attn.kv_a_layernorm"),
         std::pair("layers.3.feed_forward.w1", "layers.3.mlp.gate_proj"),
         std::pair("layers.3.feed_forward.w2", "layers.3.mlp.down_proj"),
         std::pair("layers.3.feed_forward.w3", "layers.3.mlp.up_proj"),
@@ -95,9 +104,29 @@ TEST(CanonicalNames, KnowsTheNamesOfMistralAndMeta) {
         std::pair("layers.3.feed_forward.experts.7.w2", "layers.3.experts.7.down_proj")}) {
     EXPECT_EQ(canonical_weight(native), canonical) << native;
   }
-  for (const char* other : {"layers.3.attention.wq_a", "layers.3.attention", "layers.x.ffn_norm",
-                            "vision_encoder.transformer.layers.0.attention.wq"}) {
+  for (const char* other : {"layers.3.attention.wx", "layers.3.attention", "layers.x.ffn_norm"}) {
     EXPECT_EQ(canonical_weight(other), other);
+  }
+}
+
+TEST(CanonicalNames, KnowsTheNamesOfMistralsVisionTower) {
+  for (const auto& [native, canonical] :
+       {std::pair("vision_encoder.transformer.layers.3.attention.wq",
+                  "vision_tower.transformer.layers.3.attention.q_proj"),
+        std::pair("vision_encoder.transformer.layers.3.attention.wo",
+                  "vision_tower.transformer.layers.3.attention.o_proj"),
+        std::pair("vision_encoder.transformer.layers.3.feed_forward.w2",
+                  "vision_tower.transformer.layers.3.feed_forward.down_proj"),
+        std::pair("vision_encoder.transformer.layers.3.ffn_norm",
+                  "vision_tower.transformer.layers.3.ffn_norm"),
+        std::pair("vision_encoder.ln_pre", "vision_tower.ln_pre"),
+        std::pair("vision_encoder.patch_conv", "vision_tower.patch_conv"),
+        std::pair("vision_language_adapter.w_in", "multi_modal_projector.linear_1"),
+        std::pair("vision_language_adapter.w_out", "multi_modal_projector.linear_2"),
+        std::pair("patch_merger.merging_layer", "multi_modal_projector.patch_merger.merging_layer"),
+        std::pair("pre_mm_projector_norm", "multi_modal_projector.norm")}) {
+    EXPECT_EQ(canonical_weight(native), canonical) << native;
+    EXPECT_EQ(canonical_weight("model." + std::string(canonical)), canonical);
   }
 }
 
@@ -106,7 +135,9 @@ TEST(CanonicalNames, TellsInWhichOrderHeadsKeepTheirRows) {
   EXPECT_TRUE(alternates_rotary_halves("layers.3.attention.wk.bias"));
   EXPECT_FALSE(alternates_rotary_halves("layers.3.attention.wv"));
   EXPECT_FALSE(alternates_rotary_halves("model.layers.3.self_attn.q_proj"));
-  EXPECT_FALSE(alternates_rotary_halves("vision_encoder.transformer.layers.0.attention.wq"));
+  EXPECT_TRUE(alternates_rotary_halves("vision_encoder.transformer.layers.0.attention.wq"));
+  EXPECT_FALSE(alternates_rotary_halves("vision_tower.transformer.layers.0.attention.q_proj"));
+  EXPECT_FALSE(alternates_rotary_halves("layers.3.attention.wq_b"));
   EXPECT_FALSE(alternates_rotary_halves("attention.wq"));
   EXPECT_FALSE(alternates_rotary_halves(""));
 }

@@ -38,6 +38,13 @@ TEST(Config, TellsAHeadsWidth) {
             32U);
   EXPECT_EQ(parse(R"({"hidden_size": 64, "num_attention_heads": 0})").head_dim, std::nullopt);
   EXPECT_EQ(parse(R"({"num_attention_heads": 4})").head_dim, std::nullopt);
+  EXPECT_EQ(
+      parse(R"({"vision_config": {"hidden_size": 64, "num_attention_heads": 4}})").vision_head_dim,
+      16U);
+  EXPECT_EQ(parse(R"({"vision_encoder": {"head_dim": 8}})").vision_head_dim, 8U);
+  EXPECT_EQ(parse(R"({"hidden_size": 64, "num_attention_heads": 4, "vision_config": []})")
+                .vision_head_dim,
+            std::nullopt);
   format::TensorTable table;
   table.metadata = {{"general.architecture", "llama"},
                     {"llama.embedding_length", "64"},

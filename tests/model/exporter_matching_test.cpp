@@ -122,6 +122,22 @@ TEST(ExporterMatching, MatchesStackedFp8WithStacksAndWithSingleExperts) {
   EXPECT_THAT(single.quantized, SizeIs(6));
 }
 
+// As Mistral 4 is converted: one scale for each expert, and one for what goes into it.
+TEST(ExporterMatching, FindsScalesThatAreNamedInverse) {
+  const std::string experts = "model.layers.0.mlp.experts.";
+  const Checkpoint build =
+      checkpoint_of(SafetensorsBuilder()
+                        .tensor(experts + "gate_up_proj", Dtype::kF8E4M3, {2, 64, 64})
+                        .tensor(experts + "gate_up_proj_scale_inv", Dtype::kF32, {2, 1, 1})
+                        .tensor(experts + "gate_up_proj_activation_scale", Dtype::kF32, {2})
+                        .tensor(experts + "down_proj", Dtype::kF8E4M3, {2, 64, 32})
+                        .tensor(experts + "down_proj_scale_inv", Dtype::kF32, {2, 1, 1})
+                        .tensor(experts + "down_proj_activation_scale", Dtype::kF32, {2}));
+  const Matching matching = match(experts_one_by_one(), build);
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.quantized, SizeIs(6));
+}
+
 TEST(ExporterMatching, TakesGateAndUpOfGptOssInNvfp4FromAlternatingRows) {
   const Checkpoint build =
       checkpoint_of(nvfp4_experts(Order::kInputsFirst), R"({"model_type": "gpt_oss"})");
@@ -367,6 +383,34 @@ TEST(ExporterMatching, FindsTheScalesOfMistralsOwnFp8) {
   EXPECT_THAT(matching.findings, IsEmpty());
   ASSERT_THAT(matching.quantized, SizeIs(1));
   EXPECT_EQ(matching.quantized[0].build_rows.rotary_head, 16U);
+}
+
+// The tower has heads of its own size.
+TEST(ExporterMatching, PutsTheHeadsOfMistralsVisionTowerInOrder) {
+  const std::string layer = "vision_encoder.transformer.layers.0.";
+  SafetensorsBuilder tower = plain({{"patch_merger.merging_layer.weight", {32, 128}},
+                                    {"pre_mm_projector_norm.weight", {32}},
+                                    {"vision_encoder.ln_pre.weight", {32}},
+                                    {"vision_language_adapter.w_in.weight", {64, 32}}});
+  for (const char* projection : {"wk", "wo", "wq", "wv"}) {
+    tower.tensor(layer + "attention." + projection + ".weight", Dtype::kBF16, {32, 32});
+  }
+  const Checkpoint native = native_of(tower, R"({"dim": 64, "n_heads": 4,
+      "vision_encoder": {"hidden_size": 32, "num_attention_heads": 4}})");
+  const std::string prefix = "model.vision_tower.transformer.layers.0.attention.";
+  SafetensorsBuilder converted =
+      plain({{"model.multi_modal_projector.linear_1.weight", {64, 32}},
+             {"model.multi_modal_projector.norm.weight", {32}},
+             {"model.multi_modal_projector.patch_merger.merging_layer.weight", {32, 128}},
+             {"model.vision_tower.ln_pre.weight", {32}}});
+  for (const char* projection : {"k_proj", "o_proj", "q_proj", "v_proj"}) {
+    converted.tensor(prefix + projection + ".weight", Dtype::kBF16, {32, 32});
+  }
+  const Matching matching = match(native, checkpoint_of(converted));
+  EXPECT_THAT(matching.findings, IsEmpty());
+  EXPECT_THAT(matching.plain, SizeIs(8));
+  EXPECT_EQ(find_pair(matching.plain, prefix + "q_proj")->source_rows.rotary_head, 8U);
+  EXPECT_EQ(find_pair(matching.plain, prefix + "v_proj")->source_rows.rotary_head, 0U);
 }
 
 TEST(ExporterMatching, KnowsThatMistralsHeadIsTied) {

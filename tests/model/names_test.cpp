@@ -73,6 +73,8 @@ TEST(Names, ReadsQwenLlamaMistralAndDeepSeek) {
           {"layers.4.feed_forward.w1.weight", kBody, Role::kMlp, 4},
           {"tok_embeddings.weight", kVocabulary, Role::kEmbedTokens},
           {"output.weight", kVocabulary, Role::kLmHead},
+          {"pre_mm_projector_norm.weight", kVision, Role::kNorm},
+          {"vision_language_adapter.w_in.weight", kVision, Role::kProjector},
           {"norm.weight", kBody, Role::kNorm},
           {"model.norm.weight", kBody, Role::kNorm},
           {"visual.patch_embed.proj.weight", kVision, Role::kConvolution},
@@ -86,6 +88,19 @@ TEST(Names, ReadsQwenLlamaMistralAndDeepSeek) {
           {"thinker.model.layers.0.mlp.up_proj.weight", kBody, Role::kMlp, 0},
       },
       {.mtp_from = 61});
+}
+
+TEST(Names, ReadsGptOss) {
+  expect_all({
+      {"embedding.weight", kVocabulary, Role::kEmbedTokens},
+      {"unembedding.weight", kVocabulary, Role::kLmHead},
+      {"block.2.attn.norm.scale", kBody, Role::kNorm, 2},
+      {"block.2.attn.qkv.weight", kBody, Role::kAttention, 2},
+      {"block.2.attn.sinks", kBody, Role::kAttention, 2},
+      {"block.2.mlp.gate.weight", kBody, Role::kRouter, 2},
+      {"block.2.mlp.mlp1_weight.blocks", kBody, Role::kRoutedExperts, 2},
+      {"block.2.mlp.mlp2_bias", kBody, Role::kRoutedExperts, 2},
+  });
 }
 
 TEST(Names, ReadsGguf) {

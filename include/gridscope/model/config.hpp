@@ -24,8 +24,9 @@ struct ModelConfig {
   std::optional<std::uint64_t> vocab_size;
   std::optional<std::uint64_t> num_hidden_layers;
   std::optional<std::uint64_t> num_kv_shared_layers;
-  std::optional<std::uint64_t> head_dim;  // of attention
-  JsonValue root;                         // the whole document
+  std::optional<std::uint64_t> head_dim;         // of attention
+  std::optional<std::uint64_t> vision_head_dim;  // of attention in the vision tower
+  JsonValue root;                                // the whole document
 
   // The object that describes the language model: text_config (or its like), else the root.
   [[nodiscard]] const JsonValue& text() const;
