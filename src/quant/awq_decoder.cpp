@@ -67,11 +67,34 @@ Result<std::uint64_t> solve_padded_group_size(const WeightSpec& spec, std::uint6
                                    inputs, stored));
 }
 
-class AwqDecoder : public IntegerDecoder {
+template <typename Decoder>
+DecoderResult make_decoder_of(WeightSpec spec, std::uint64_t outputs, GroupLayout groups) {
+  const Dtype scale_dtype = spec.find(Companion::kScale)->dtype;
+  WeightLayout layout = integer_layout(outputs, std::move(groups), kBits, scale_dtype);
+  return std::make_unique<Decoder>(std::move(spec), std::move(layout));
+}
+
+// Scales and, where they are stored, zero points; derived decoders know how both lie.
+class ZeroPointDecoder : public IntegerDecoder {
  public:
   using IntegerDecoder::IntegerDecoder;
 
  protected:
+  Status load_terms(const Tile& tile, RowRange rows, GroupTerms& out) const final {
+    out.scales.resize(rows.count * groups());
+    load_scales(numbers_of(spec(), tile, Companion::kScale), rows, out.scales);
+    if (spec().find(Companion::kZeroPoint) == nullptr) return {};
+    out.zeros.resize(rows.count * groups());
+    load_zeros(tile, rows, out.zeros);
+    return check_symmetry(rows, out.zeros);
+  }
+
+ private:
+  // Both fill rows x groups.
+  virtual void load_scales(const TileNumbers& scales, RowRange rows,
+                           std::span<double> out) const = 0;
+  virtual void load_zeros(const Tile& tile, RowRange rows, std::span<std::int16_t> out) const = 0;
+
   // Of a symmetric weight every zero point is the middle.
   [[nodiscard]] Status check_symmetry(RowRange rows, std::span<const std::int16_t> zeros) const {
     if (spec().symmetric != true) return {};
@@ -87,9 +110,9 @@ class AwqDecoder : public IntegerDecoder {
 
 // ---- GEMM ---------------------------------------------------------------------------------------
 
-class GemmDecoder final : public AwqDecoder {
+class GemmDecoder final : public ZeroPointDecoder {
  public:
-  using AwqDecoder::AwqDecoder;
+  using ZeroPointDecoder::ZeroPointDecoder;
 
   [[nodiscard]] static DecoderResult make(WeightSpec spec) {
     GRIDSCOPE_CHECK(check_codes(spec, kWords));
@@ -108,9 +131,8 @@ class GemmDecoder final : public AwqDecoder {
           fmt::format("its rows of {} weights are no multiple of the group size {}", inputs, size));
     }
     GRIDSCOPE_CHECK(check_zeros(spec, scales.shape[0], words.shape[1]));
-    WeightLayout layout =
-        integer_layout(outputs, GroupLayout::regular(inputs, size), kBits, scales.dtype);
-    return std::make_unique<GemmDecoder>(std::move(spec), std::move(layout));
+    return make_decoder_of<GemmDecoder>(std::move(spec), outputs,
+                                        GroupLayout::regular(inputs, size));
   }
 
   [[nodiscard]] TileNeeds needs(RowRange rows) const override {
@@ -136,24 +158,19 @@ class GemmDecoder final : public AwqDecoder {
     out.bytes = std::span<const std::byte>(out.own).subspan(rows.first % kAwqWord * out.stride);
   }
 
-  Status load_terms(const Tile& tile, RowRange rows, GroupTerms& out) const override {
-    out.scales.resize(rows.count * groups());
-    load_columns(numbers_of(spec(), tile, Companion::kScale), rows, out.scales);
-    if (spec().find(Companion::kZeroPoint) == nullptr) return {};
-    load_zeros(tile, rows, out.zeros);
-    return check_symmetry(rows, out.zeros);
-  }
-
  private:
   [[nodiscard]] static RowRange words_of(RowRange rows) {
     const std::uint64_t first = rows.first / kAwqWord;
     return {.first = first, .count = ceil_div(rows.end(), kAwqWord) - first};
   }
 
-  void load_zeros(const Tile& tile, RowRange rows, std::vector<std::int16_t>& out) const {
+  void load_scales(const TileNumbers& scales, RowRange rows, std::span<double> out) const override {
+    load_columns(scales, rows, out);
+  }
+
+  void load_zeros(const Tile& tile, RowRange rows, std::span<std::int16_t> out) const override {
     const RowRange stored = words_of(tile.rows);
     const auto words = bytes_of(tile, Companion::kZeroPoint);
-    out.resize(rows.count * groups());
     for (std::uint64_t row = 0; row < rows.count; ++row) {
       const std::uint64_t output = rows.first + row;
       const unsigned shift = 4 * kAwqNibble[output % kAwqWord];
@@ -169,9 +186,9 @@ class GemmDecoder final : public AwqDecoder {
 
 // ---- GEMV ---------------------------------------------------------------------------------------
 
-class GemvDecoder final : public AwqDecoder {
+class GemvDecoder final : public ZeroPointDecoder {
  public:
-  using AwqDecoder::AwqDecoder;
+  using ZeroPointDecoder::ZeroPointDecoder;
 
   [[nodiscard]] static DecoderResult make(WeightSpec spec) {
     GRIDSCOPE_CHECK(check_codes(spec, kWords));
@@ -183,9 +200,8 @@ class GemvDecoder final : public AwqDecoder {
     GRIDSCOPE_CHECK(check_shape(spec, Companion::kScale, outputs, padded));
     GRIDSCOPE_TRY(const std::uint64_t size, solve_padded_group_size(spec, inputs, padded));
     GRIDSCOPE_CHECK(check_zeros(spec, outputs, padded / kAwqWord));
-    WeightLayout layout =
-        integer_layout(outputs, GroupLayout::regular(inputs, size), kBits, scales.dtype);
-    return std::make_unique<GemvDecoder>(std::move(spec), std::move(layout));
+    return make_decoder_of<GemvDecoder>(std::move(spec), outputs,
+                                        GroupLayout::regular(inputs, size));
   }
 
   [[nodiscard]] TileNeeds needs(RowRange rows) const override {
@@ -206,20 +222,14 @@ class GemvDecoder final : public AwqDecoder {
         bytes_of(tile, Companion::kCodes).subspan((rows.first - tile.rows.first) * out.stride);
   }
 
-  Status load_terms(const Tile& tile, RowRange rows, GroupTerms& out) const override {
-    out.scales.resize(rows.count * groups());
-    load_rows(numbers_of(spec(), tile, Companion::kScale),
-              columns_of(*spec().find(Companion::kScale)), rows, out.scales);
-    if (spec().find(Companion::kZeroPoint) == nullptr) return {};
-    load_zeros(tile, rows, out.zeros);
-    return check_symmetry(rows, out.zeros);
+ private:
+  void load_scales(const TileNumbers& scales, RowRange rows, std::span<double> out) const override {
+    load_rows(scales, columns_of(*spec().find(Companion::kScale)), rows, out);
   }
 
- private:
-  void load_zeros(const Tile& tile, RowRange rows, std::vector<std::int16_t>& out) const {
+  void load_zeros(const Tile& tile, RowRange rows, std::span<std::int16_t> out) const override {
     const std::uint64_t bytes = row_bytes(*spec().find(Companion::kZeroPoint));
     std::vector<std::uint8_t> zeros(groups());
-    out.resize(rows.count * groups());
     for (std::uint64_t row = 0; row < rows.count; ++row) {
       const std::uint64_t first = (rows.first - tile.rows.first + row) * bytes;
       unpack_bits(bytes_of(tile, Companion::kZeroPoint).subspan(first), kBits, 0, zeros);
@@ -232,9 +242,9 @@ class GemvDecoder final : public AwqDecoder {
 
 // ---- GEMV_FAST ----------------------------------------------------------------------------------
 
-class GemvFastDecoder final : public AwqDecoder {
+class GemvFastDecoder final : public IntegerDecoder {
  public:
-  using AwqDecoder::AwqDecoder;
+  using IntegerDecoder::IntegerDecoder;
 
   [[nodiscard]] static DecoderResult make(WeightSpec spec) {
     GRIDSCOPE_CHECK(check_codes(spec, {Dtype::kI16, Dtype::kU16}));
@@ -251,9 +261,8 @@ class GemvFastDecoder final : public AwqDecoder {
     GRIDSCOPE_CHECK(check_shape(spec, Companion::kScale, padded, outputs));
     GRIDSCOPE_CHECK(check_shape(spec, Companion::kZeroPoint, padded, outputs));
     GRIDSCOPE_TRY(const std::uint64_t size, solve_padded_group_size(spec, inputs, padded));
-    WeightLayout layout =
-        integer_layout(outputs, GroupLayout::regular(inputs, size), kBits, scales.dtype);
-    return std::make_unique<GemvFastDecoder>(std::move(spec), std::move(layout));
+    return make_decoder_of<GemvFastDecoder>(std::move(spec), outputs,
+                                            GroupLayout::regular(inputs, size));
   }
 
   [[nodiscard]] TileNeeds needs(RowRange rows) const override {
