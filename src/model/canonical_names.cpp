@@ -207,7 +207,10 @@ std::string canonical_weight(std::string_view module) {
   if (std::string renamed_block = from_gpt_oss(name); !renamed_block.empty()) return renamed_block;
   const std::string_view layer = layer_prefix(name);
   if (layer.empty()) return settle_outside(name);
-  Segments path = split(renamed(std::string_view(name).substr(layer.size()), kNativeInLayer));
+  std::string_view in_layer = renamed(std::string_view(name).substr(layer.size()), kNativeInLayer);
+  // Mistral's experts and their router stand right in a layer that stands in nothing.
+  if (in_layer == "gate" && module.starts_with(layer)) in_layer = "router";
+  Segments path = split(in_layer);
   settle_layer(path);
   return join(layer, path);
 }

@@ -101,6 +101,9 @@ TEST(CanonicalNames, KnowsTheNamesOfMistralAndMeta) {
         std::pair("layers.3.feed_forward.w2", "layers.3.mlp.down_proj"),
         std::pair("layers.3.feed_forward.w3", "layers.3.mlp.up_proj"),
         std::pair("layers.3.feed_forward.gate", "layers.3.router"),
+        std::pair("layers.3.gate", "layers.3.router"),
+        std::pair("layers.3.experts.7.w1", "layers.3.experts.7.gate_proj"),
+        std::pair("layers.3.shared_experts.w3", "layers.3.shared_expert.up_proj"),
         std::pair("layers.3.feed_forward.experts.7.w2", "layers.3.experts.7.down_proj")}) {
     EXPECT_EQ(canonical_weight(native), canonical) << native;
   }

@@ -1,7 +1,8 @@
 #pragma once
 
 // One name for a weight, whoever stored it: beyond the prefixes of canonical_module, the places and
-// spellings of mixtures of experts and of fused projections.
+// spellings of mixtures of experts and of fused projections, and the names under which OpenAI,
+// Mistral and Meta publish what others have converted.
 
 #include <cstdint>
 #include <optional>
