@@ -120,7 +120,7 @@ class Assembly {
     std::vector<std::uint32_t> all(plan_.items.size());
     std::iota(all.begin(), all.end(), 0U);
     const GridCost cost = cost_of(plan_, all);
-    report_.read_operations = cost.requests;
+    report_.tile_reads = cost.tile_reads;
     report_.read_bytes = cost.bytes;
   }
 

@@ -398,7 +398,7 @@ GridCost cost_of(const GridPlan& plan, std::span<const std::uint32_t> items) {
     ++cost.tensors;
     cost.weights += tiles.rows * pair.columns;
     cost.bytes += tiles.rows * tiles.bytes_per_row;
-    cost.requests += tiles.tiles() * 2;
+    cost.tile_reads += tiles.tiles() * 2;
   }
   return cost;
 }

@@ -233,7 +233,9 @@ constexpr auto kGridCheckOptions = std::to_array<OptionSpec>({
      .value_name = "VERDICT",
      .help = "fail when a build's verdict is worse",
      .choices = kRequirable},
-    {.name = "plan", .help = "say what would be read, and read nothing but headers"},
+    {.name = "plan",
+     .help = "say what would be read, and read nothing but headers; a server may get several "
+             "requests for one tile read"},
     {.name = "jobs",
      .kind = ValueKind::kCount,
      .value_name = "N",

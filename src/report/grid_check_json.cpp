@@ -112,7 +112,7 @@ std::string grid_check_json(const GridReport& report) {
                {"selection", report.selection}};
   root["builds"] = array_json(report.builds, build_json);
   root["findings"] = array_json(report.findings, finding_json);
-  root["reads"] = {{"requests", report.read_operations}, {"bytes", report.read_bytes}};
+  root["reads"] = {{"tile_reads", report.tile_reads}, {"bytes", report.read_bytes}};
   return pretty(root);
 }
 
@@ -129,7 +129,7 @@ Result<GridReport> parse_grid_check(std::string_view json) {
                     .builds = members.objects("builds", read_build),
                     .selection = members.text("selection"),
                     .findings = members.objects("findings", read_finding),
-                    .read_operations = reads.count("requests"),
+                    .tile_reads = reads.count("tile_reads"),
                     .read_bytes = reads.count("bytes")};
   if (error) return tl::make_unexpected(*std::move(error));
   return report;
@@ -140,7 +140,7 @@ std::string grid_cost_json(const analysis::GridCost& cost) {
                  {"tensors", cost.tensors},
                  {"weights", cost.weights},
                  {"bytes", cost.bytes},
-                 {"requests", cost.requests}});
+                 {"tile_reads", cost.tile_reads}});
 }
 
 }  // namespace gridscope::report

@@ -35,7 +35,7 @@ std::string grid_check_text(const analysis::GridReport& report) {
 std::string grid_cost_text(const analysis::GridCost& cost) {
   return fmt::format("{} of tensors, {}; {} ({}) in {}\n", count_of(cost.tensors, "pair"),
                      count_of(cost.weights, "weight"), count_of(cost.bytes, "byte"),
-                     format_bytes(cost.bytes), count_of(cost.requests, "read"));
+                     format_bytes(cost.bytes), count_of(cost.tile_reads, "tile read"));
 }
 
 }  // namespace gridscope::report

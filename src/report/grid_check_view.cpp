@@ -196,7 +196,7 @@ std::vector<std::string> build_notes(const GridBuild& build) {
 
 std::string grid_reads_summary(const GridReport& report) {
   return fmt::format("{} ({}) of weights in {}", count_of(report.read_bytes, "byte"),
-                     format_bytes(report.read_bytes), count_of(report.read_operations, "read"));
+                     format_bytes(report.read_bytes), count_of(report.tile_reads, "tile read"));
 }
 
 }  // namespace gridscope::report

@@ -131,7 +131,7 @@ TEST_F(Assembly, SaysWhatWasReadByPlan) {
   const std::vector<std::uint32_t> all = {0, 1, 2, 3, 4, 5};
   const GridReport made = report();
   EXPECT_EQ(made.read_bytes, cost_of(plan, all).bytes);
-  EXPECT_EQ(made.read_operations, cost_of(plan, all).requests);
+  EXPECT_EQ(made.tile_reads, cost_of(plan, all).tile_reads);
 }
 
 TEST_F(Assembly, RefusesToGoWithoutAResult) {

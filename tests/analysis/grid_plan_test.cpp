@@ -324,7 +324,7 @@ TEST(CostOf, CountsWhatWillBeRead) {
   const GridCost cost = cost_of(plan, all_items(plan));
   EXPECT_EQ(cost.tensors, 5U);
   EXPECT_EQ(cost.weights, 4U * 16 * 64 + 64);
-  EXPECT_EQ(cost.requests, 10U);
+  EXPECT_EQ(cost.tile_reads, 10U);
   EXPECT_EQ(cost.bytes, 4U * 16 * (64 * 2 + 64 / 2 + 2 * 2) + 64U * 4);
   EXPECT_EQ(cost_of(plan, {}).bytes, 0U);
 }

@@ -96,7 +96,7 @@ TEST(GridRun, GivesTheSameWhateverTheJobs) {
   build.weight("model.layers.6.mlp.down_proj", edited, int4_format());
   const SmallCheck check(source, {build});
   const GridPlan plan = check.plan();
-  ASSERT_GT(cost_of(plan, std::vector<std::uint32_t>{6}).requests, 2U);
+  ASSERT_GT(cost_of(plan, std::vector<std::uint32_t>{6}).tile_reads, 2U);
   const auto one = run(plan, 1);
   const auto four = run(plan, 4);
   ASSERT_THAT(one, IsOk());
@@ -172,7 +172,7 @@ TEST(GridRun, NamesTheSameFaultWhateverTheJobs) {
   SmallModel build;
   build.stored(layer(0) + "mlp.down_proj", *spec, unpacked);
   const SmallCheck check(source, {build});
-  ASSERT_EQ(cost_of(check.plan(), std::vector<std::uint32_t>{0}).requests, 4U) << "two tiles";
+  ASSERT_EQ(cost_of(check.plan(), std::vector<std::uint32_t>{0}).tile_reads, 4U) << "two tiles";
   const GridTensor one = tensor_of(run(check.plan(), 1), 0);
   EXPECT_EQ(one.verdict, Verdict::kCorrupt);
   EXPECT_FALSE(one.fault.empty());

@@ -31,9 +31,13 @@ TEST(GridCheckJson, ReadsBackAnEmptyReport) {
   EXPECT_EQ(*read, report);
 }
 
+nlohmann::json schema_of(const std::string& name) {
+  std::ifstream in(GRIDSCOPE_SOURCE_DIR "/reports/schema/" + name + ".schema.json");
+  return nlohmann::json::parse(in);
+}
+
 TEST(GridCheckJson, KeepsToItsSchema) {
-  std::ifstream in(std::string(GRIDSCOPE_SOURCE_DIR) + "/reports/schema/grid-check-1.schema.json");
-  const auto schema = nlohmann::json::parse(in);
+  const auto schema = schema_of("grid-check-1");
   for (const auto& report : {test::full_grid_report(), test::published_grid_report(),
                              analysis::GridReport{.source = "s"}}) {
     EXPECT_THAT(test::schema_errors(schema, nlohmann::json::parse(grid_check_json(report))),
@@ -56,6 +60,7 @@ TEST(GridCheckJson, HasTheShapeThatUsersReadFrom) {
   EXPECT_EQ(json["builds"][1]["coverage"]["absent_by_design"][0]["reason"],
             "tied to the embedding");
   EXPECT_EQ(json["reads"]["bytes"], 3456);
+  EXPECT_EQ(json["reads"]["tile_reads"], 12);
 }
 
 TEST(GridCheckJson, NamesTheMemberThatIsWrong) {
@@ -71,11 +76,12 @@ TEST(GridCheckJson, NamesTheMemberThatIsWrong) {
 }
 
 TEST(GridCheckJson, ThePlanSaysWhatWouldBeRead) {
-  const analysis::GridCost cost{.tensors = 2, .weights = 30, .bytes = 400, .requests = 5};
+  const analysis::GridCost cost{.tensors = 2, .weights = 30, .bytes = 400, .tile_reads = 5};
   const auto json = nlohmann::json::parse(grid_cost_json(cost));
   EXPECT_EQ(json["schema"], "gridscope.grid-check-plan/1");
   EXPECT_EQ(json["bytes"], 400);
-  EXPECT_EQ(json["requests"], 5);
+  EXPECT_EQ(json["tile_reads"], 5);
+  EXPECT_THAT(test::schema_errors(schema_of("grid-check-plan-1"), json), IsEmpty());
 }
 
 }  // namespace

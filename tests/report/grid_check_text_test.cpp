@@ -30,7 +30,7 @@ TEST(GridCheckText, ShowsEveryPart) {
   EXPECT_THAT(text, HasSubstr("only in the source: 1 (layers.9.extra)"));
   EXPECT_THAT(text, HasSubstr("absent by design, tied to the embedding: 1 (lm_head)"));
   EXPECT_THAT(text, HasSubstr("error WEIGHT_CORRUPT"));
-  EXPECT_THAT(text, HasSubstr("Read: 3,456 bytes (3.4 KiB) of weights in 12 reads\n"));
+  EXPECT_THAT(text, HasSubstr("Read: 3,456 bytes (3.4 KiB) of weights in 12 tile reads\n"));
 }
 
 TEST(GridCheckText, ForeignNamesCannotMoveTheCursor) {
@@ -45,8 +45,8 @@ TEST(GridCheckText, ForeignNamesCannotMoveTheCursor) {
 }
 
 TEST(GridCheckText, ThePlanIsOneLine) {
-  EXPECT_EQ(grid_cost_text({.tensors = 1, .weights = 2048, .bytes = 5120, .requests = 2}),
-            "1 pair of tensors, 2,048 weights; 5,120 bytes (5.0 KiB) in 2 reads\n");
+  EXPECT_EQ(grid_cost_text({.tensors = 1, .weights = 2048, .bytes = 5120, .tile_reads = 2}),
+            "1 pair of tensors, 2,048 weights; 5,120 bytes (5.0 KiB) in 2 tile reads\n");
 }
 
 }  // namespace

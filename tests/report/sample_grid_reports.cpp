@@ -115,7 +115,7 @@ GridReport full_grid_report() {
                   .remedy = "make the build again"};
   finding.add_tensor("layers.0.v_proj");
   report.findings = {finding};
-  report.read_operations = 12;
+  report.tile_reads = 12;
   report.read_bytes = 3456;
   return report;
 }

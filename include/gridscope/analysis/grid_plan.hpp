@@ -70,8 +70,10 @@ struct GridPlan {
 struct GridCost {
   std::uint64_t tensors = 0;  // pairs
   std::uint64_t weights = 0;
-  std::uint64_t bytes = 0;     // source and build
-  std::uint64_t requests = 0;  // read operations: one for each tile of each side
+  std::uint64_t bytes = 0;  // source and build
+  // One for each tile of each side. How many requests come of one only the source of its bytes
+  // knows: a server is asked for a large tile in several, and for one of strips in many.
+  std::uint64_t tile_reads = 0;
 };
 
 // The checkpoints must outlive the plan. Errors: kInvalidArgument for a glob that names nothing, a
@@ -83,7 +85,9 @@ struct GridCost {
 // shard of more shards than items may have none. Requires: 1 <= shard.index <= shard.count.
 [[nodiscard]] std::vector<std::uint32_t> items_of(const GridPlan& plan, Shard shard);
 
-// From headers alone: small companions that are read whole (group indices, shapes) are left out.
+// Every tile once, from headers alone. Left out are small companions that are read whole (group
+// indices, shapes), samples, what is read again of a norm for the weights behind it, and second
+// looks at weights that seem to be scaled.
 [[nodiscard]] GridCost cost_of(const GridPlan& plan, std::span<const std::uint32_t> items);
 
 [[nodiscard]] const model::WeightPair& pair_of(const GridPlan& plan, const GridItem& item);

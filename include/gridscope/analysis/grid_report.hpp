@@ -176,7 +176,7 @@ struct GridReport {
   std::vector<Finding> findings = {};
   // The weights that were compared, on both sides: by plan, so that a report is the same whether it
   // came of one run, of several or of a resumed one.
-  std::uint64_t read_operations = 0;
+  std::uint64_t tile_reads = 0;  // as in GridCost
   std::uint64_t read_bytes = 0;
 
   friend bool operator==(const GridReport&, const GridReport&) = default;
