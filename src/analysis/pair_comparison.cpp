@@ -39,7 +39,7 @@ struct TileResult {
   GridTotals totals;
   GridTotals undone;  // with the norms' factor
   SourceGrid grid;
-  ColumnSums columns;  // of the first block
+  ColumnSums columns;  // of the first block, unless nothing is suspicious there
   ColumnSums rows;     // likewise, of the first tile
   std::string remark;  // on the build's bytes
 };
@@ -248,11 +248,11 @@ class PairComparison final : public ItemComparison {
       count_classes(lattice, from_, result.grid);
       if (fused) {
         count_moves(lattice, source, memory.codes, totals);
-        add(std::move(totals), result.totals);
+        add(totals, result.totals);
       }
       const bool is_first = opens_tile && block.first == rows.first;
       if (is_first) count_rule(lattice, source, result.grid);
-      if (fused && !is_first) continue;
+      if (fused && !(is_first && is_suspicious(totals))) continue;
       GRIDSCOPE_CHECK(decode_build(block, memory));
       if (!fused) compare_values(source, lattice, memory.build_rows, result);
       if (!is_first) continue;
@@ -274,12 +274,13 @@ class PairComparison final : public ItemComparison {
   }
 
   // Settles what groups of the source it can.
-  [[nodiscard]] quant::ErrorSums compare_codes(const SourceRows& source, TileMemory& memory) const {
+  [[nodiscard]] static quant::ErrorSums compare_codes(const SourceRows& source,
+                                                      TileMemory& memory) {
     const Int4Rows& codes = memory.codes;
     if (!memory.lattice.settled) return quant::compare_int4_bf16(codes, source);
-    memory.steps.resize(codes.rows * codes.groups);
-    const quant::ErrorSums sums = quant::compare_int4_bf16(codes, source, memory.steps);
-    quant::settle_grids(codes, source, memory.steps, *memory.lattice.settled);
+    memory.identical.resize(codes.rows * codes.groups);
+    const quant::ErrorSums sums = quant::compare_int4_bf16(codes, source, memory.identical);
+    quant::settle_grids(codes, source, memory.identical, *memory.lattice.settled);
     return sums;
   }
 

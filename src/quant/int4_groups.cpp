@@ -23,7 +23,7 @@ std::array<double, 16> rounded_values(double scale, int zero) {
 }  // namespace
 
 void add_int4_groups(const Int4Rows& build, const SourceRows& source, std::uint64_t row,
-                     RowRange groups, ErrorSums& sums, std::span<float> steps) {
+                     RowRange groups, ErrorSums& sums, std::span<std::uint8_t> identical) {
   const std::uint64_t size = build.group_size;
   const auto codes = build.codes.subspan(row * build.row_bytes);
   const auto stored = source.bytes.subspan(row * build.groups * size * 2);
@@ -50,8 +50,7 @@ void add_int4_groups(const Int4Rows& build, const SourceRows& source, std::uint6
                .first_column = g * size},
               sums);
     if (zero != 0) ++sums.zero_points_used;
-    const bool is_identical = sums.groups_identical > before;
-    if (!steps.empty()) steps[index] = is_identical ? build.scales[index] : 0.0F;
+    if (!identical.empty()) identical[index] = sums.groups_identical > before ? 1 : 0;
   }
 }
 

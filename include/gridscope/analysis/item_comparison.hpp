@@ -33,7 +33,7 @@ struct TileMemory {
   quant::Int4Rows codes;
   std::vector<std::byte> source_bytes;  // of decoded rows, rounded to the source's type
   SourceLattice lattice;
-  std::vector<float> steps;  // of each group of `codes`
+  std::vector<std::uint8_t> identical;  // of each group of `codes`
 };
 
 class ItemComparison {

@@ -71,12 +71,10 @@ struct SourceRows {
 
 // The same sums and counts, bit for bit, for a build of 4-bit codes against BF16, without ever
 // writing the dequantized weights: unpack, scale, round, compare, add up in registers.
-// `steps` gets for each group the step, near the build's scale, with which the build's levels come
-// nearest to the source, for settle_grids(): the scale itself where the group is identical, 0 where
-// a step cannot help or a weight has another sign. It may be empty.
+// `identical`, unless it is empty, gets of each group 1 when all its values are identical, else 0.
 // Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16;
-// steps.empty() or steps.size() == build.rows * build.groups.
+// identical.empty() or identical.size() == build.rows * build.groups.
 [[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
-                                          std::span<float> steps = {});
+                                          std::span<std::uint8_t> identical = {});
 
 }  // namespace gridscope::quant

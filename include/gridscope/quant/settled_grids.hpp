@@ -1,9 +1,9 @@
 #pragma once
 
 // Groups whose grid needs no search. Where a build kept the levels of the source, its codes are the
-// levels of the source's grid, and a step near the build's own gives all weights back: one look
-// shows that. What is left to know is whether other levels could do as well, and most sets of
-// levels rule that out, whatever the step.
+// levels of the source's grid, and each weight over its level bounds the step: one look shows
+// whether a step gives all weights back. What is left to know is whether other levels could do as
+// well, and most sets of levels rule that out, whatever the step.
 
 #include <array>
 #include <cstddef>
@@ -35,9 +35,9 @@ struct SettledGroups {
   friend bool operator==(const SettledGroups&, const SettledGroups&) = default;
 };
 
-// Settles what groups of the build's size it can. `steps` are those that compare_int4_bf16() found.
-// Requires: source as in compare_int4_bf16(); steps.size() == build.rows * build.groups < 2^32.
-void settle_grids(const Int4Rows& build, const SourceRows& source, std::span<const float> steps,
-                  SettledGroups& out);
+// Settles what groups of the build's size it can. `identical` are those that compare_int4_bf16()
+// found. Requires: source as there; identical.size() == build.rows * build.groups < 2^32.
+void settle_grids(const Int4Rows& build, const SourceRows& source,
+                  std::span<const std::uint8_t> identical, SettledGroups& out);
 
 }  // namespace gridscope::quant

@@ -25,11 +25,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
 
-ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source, std::span<float> steps) {
+ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source,
+                          std::span<std::uint8_t> identical) {
   ErrorSums tile;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
     ErrorSums sums{.worst = tile.worst};
-    add_int4_groups(build, source, row, {.first = 0, .count = build.groups}, sums, steps);
+    add_int4_groups(build, source, row, {.first = 0, .count = build.groups}, sums, identical);
     tile.add(sums);
   }
   return tile;
@@ -37,8 +38,9 @@ ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source, std::
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, std::span<float> steps) {
-  return compare_plainly(build, source, steps);
+ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source,
+                       std::span<std::uint8_t> identical) {
+  return compare_plainly(build, source, identical);
 }
 
 #else
@@ -268,7 +270,7 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
 struct Row {
   const Int4Rows& build;
   const SourceRows& source;
-  std::span<float> steps;  // of all rows, or empty
+  std::span<std::uint8_t> identical;  // of all rows, or empty
   std::size_t parts_per_group = 1;
   std::size_t parts = 0;  // as far as full vectors go
   Parts about;
@@ -350,38 +352,16 @@ void count_zeros(const Row& row, RowRange groups, ErrorSums& sums) {
   }
 }
 
-// The largest share that squared errors may have in the squares of the source for the signs of all
-// weights to be the build's: with another sign an error is 1.9 steps at least, and no weight has
-// more than 8.4. Builds of other levels have larger ones, too.
-float largest_share(std::uint64_t group_size) {
-  return std::min(1.0F / 2048, 1.0F / (24 * static_cast<float>(group_size)));
-}
-
-// The step of least squares, short enough for its products with levels to be exact in float.
-template <typename Integer>
-HWY_INLINE float find_step(const std::array<Integer, 4>& products, Integer build, float share,
-                           float scale) {
-  const float ratio = static_cast<float>(products[3]) / static_cast<float>(build);
-  const auto step = std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale * ratio) & ~0xfU);
-  const bool is_near = static_cast<float>(products[1]) <= static_cast<float>(products[2]) * share;
-  const float near_step = is_near ? step : 0.0F;
-  return products[0] == 0 ? scale : near_step;
-}
-
-void find_steps(const Row& row, RowRange groups) {
-  const float share = largest_share(row.build.group_size);
-  const std::size_t before = row.number * row.build.groups;
-  const float* scales = row.build.scales.data() + before;
-  float* steps = row.steps.data() + before;
-  if (row.parts_per_group == 1) {
-    for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
-      steps[g] = find_step(row.sums.products[g], row.sums.build[g], share, scales[g]);
-    }
-    return;
-  }
+template <std::size_t kParts>
+void note_identical(const Row& row, RowRange groups) {
+  const std::size_t parts = kParts != 0 ? kParts : row.parts_per_group;
+  std::uint8_t* identical = row.identical.data() + row.number * row.build.groups;
   for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
-    const GroupTotals total = add_parts(row.sums, g * row.parts_per_group, row.parts_per_group);
-    steps[g] = find_step(total.products, total.build, share, scales[g]);
+    std::int32_t error = 0;
+    for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
+      error |= row.sums.products[part][0];
+    }
+    identical[g] = error == 0 ? 1 : 0;
   }
 }
 
@@ -482,9 +462,11 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
   if (!counts.fits) return false;
   if (row.parts_per_group == 1) {
     add_group_sums<1>(row, groups, sums);
+    if (!row.identical.empty()) note_identical<1>(row, groups);
     if (!count_identical(row, groups, sums)) count_zeros(row, groups, sums);
   } else {
     add_group_sums<0>(row, groups, sums);
+    if (!row.identical.empty()) note_identical<0>(row, groups);
     count_zeros(row, groups, sums);
   }
   sums.weights += groups.count * row.build.group_size;
@@ -498,7 +480,6 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
       sums.zero_points_used += row.zeros[part] != 0 ? 1 : 0;
     }
   }
-  if (!row.steps.empty()) find_steps(row, groups);
   if (counts.worse) note_worst(row, groups, sums);
   return true;
 }
@@ -527,11 +508,11 @@ void add_row(Row& row, ErrorSums& sums) {
     for (std::uint64_t g = 0; g < whole; g += step) {
       const RowRange groups{.first = g, .count = step};
       if (add_whole_vectors(row, groups, sums)) continue;
-      add_int4_groups(row.build, row.source, row.number, groups, sums, row.steps);
+      add_int4_groups(row.build, row.source, row.number, groups, sums, row.identical);
     }
   }
   add_int4_groups(row.build, row.source, row.number,
-                  {.first = whole, .count = row.build.groups - whole}, sums, row.steps);
+                  {.first = whole, .count = row.build.groups - whole}, sums, row.identical);
 }
 
 // Whether groups are cut at vectors, or vectors at groups.
@@ -541,13 +522,14 @@ bool is_whole_vectors(std::uint64_t group_size) {
   return parts % kBlocks == 0 || kBlocks % parts == 0;
 }
 
-ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, std::span<float> steps) {
-  if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source, steps);
+ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source,
+                       std::span<std::uint8_t> identical) {
+  if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source, identical);
   const std::size_t parts = build.groups * build.group_size / kPartWeights;
   const std::size_t room = hwy::RoundUpTo(parts, hn::Lanes(Floats()));
   Row row{.build = build,
           .source = source,
-          .steps = steps,
+          .identical = identical,
           .parts_per_group = build.group_size / kPartWeights,
           .parts = parts / kBlocks * kBlocks,
           .about = Parts(room + kSpread),
@@ -577,8 +559,8 @@ namespace gridscope::quant {
 HWY_EXPORT(compare_int4);
 
 ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
-                            std::span<float> steps) {
-  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, steps);
+                            std::span<std::uint8_t> identical) {
+  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, identical);
 }
 
 }  // namespace gridscope::quant

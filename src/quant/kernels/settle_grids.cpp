@@ -1,6 +1,7 @@
-// A group's weights are looked up by code among the values of the 16 levels and compared with the
-// stored ones. The levels that its codes hold are looked up as sets of bits, and a table of all
-// sets says which of them leave one grid only.
+// Each weight bounds the step: the level times the step lies between the middles to the BF16
+// numbers beside the weight. The bounds of a group are taken in float, four groups at a time, and a
+// margin makes up for their rounding: what is not clear by it stays open. The levels that the codes
+// hold are looked up as sets of bits, and a table of all sets says which leave one grid only.
 
 #include "gridscope/quant/settled_grids.hpp"
 
@@ -9,185 +10,357 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <tuple>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
 
-#include "gridscope/core/endian.hpp"
-#include "gridscope/quant/codec.hpp"
 #include "quant/int4_groups.hpp"
 #include "quant/kernels/certain_levels.hpp"
+#include "quant/kernels/int4_units.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
 
-// By code, bit q - 1 for level q or -q.
-using Table = std::array<std::uint8_t, 16>;
-constexpr Table kMagnitudes = {128, 64, 32, 16, 8, 4, 2, 1, 0, 1, 2, 4, 8, 16, 32, 64};
-
-// A group of the build and of the source.
-struct Group {
-  std::span<const std::byte> codes;
-  std::span<const std::byte> weights;
-};
-
-// The magnitudes of the levels, or 0 when the levels times the step, rounded, are not the weights.
-unsigned explain_plainly(const Group& group, float step) {
-  unsigned magnitudes = 0;
-  for (std::size_t i = 0; 2 * i < group.weights.size(); ++i) {
-    const auto pair = std::to_integer<unsigned>(group.codes[i / 2]);
-    const std::size_t code = pair >> (i % 2 * 4) & 0xfU;
-    const double level = static_cast<int>(code) + kInt4Lowest;
-    const double expected = bf16_value(to_bf16(level * static_cast<double>(step)));
-    const auto stored = load_le<std::uint16_t>(group.weights.subspan(2 * i));
-    if (expected != bf16_value(stored)) return 0;
-    magnitudes |= kMagnitudes[code];
-  }
-  return magnitudes;
+// All of so many groups.
+void leave_open(std::size_t count, SettledGroups& out) {
+  out = {};
+  out.open.resize(count);
+  std::iota(out.open.begin(), out.open.end(), 0U);
 }
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-unsigned explain(const Group& group, float step) {
-  return explain_plainly(group, step);
+void settle_each(const Int4Rows& build, const SourceRows& /*source*/,
+                 std::span<const std::uint8_t> /*identical*/, SettledGroups& out) {
+  leave_open(build.rows * build.groups, out);
 }
 
 #else
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+using Floats = hn::ScalableTag<float>;
+using FloatBits = hn::ScalableTag<std::uint32_t>;
+using Words = hn::ScalableTag<std::uint16_t>;
 using Bytes = hn::Full128<std::uint8_t>;
-using Words = hn::Repartition<std::uint16_t, Bytes>;
+using Four = hn::Full128<float>;
+using FourBits = hn::Full128<std::uint32_t>;
 
-// 16 numbers as bytes, from vectors of any width.
-template <class V>
-HWY_INLINE hn::VFromD<Bytes> to_bytes(const V& numbers) {
-  if constexpr (std::tuple_size_v<V> == 1) {
-    return hn::TruncateTo(Bytes(), numbers[0]);
-  } else if constexpr (std::tuple_size_v<V> == 2) {
-    const hn::Half<Bytes> half;
-    return hn::Combine(Bytes(), hn::TruncateTo(half, numbers[1]), hn::TruncateTo(half, numbers[0]));
-  } else {
-    const hn::Half<hn::Half<Bytes>> quarter;
-    HWY_ALIGN Table bytes;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      hn::StoreU(hn::TruncateTo(quarter, numbers[i]), quarter, bytes.data() + 4 * i);
-    }
-    return hn::Load(Bytes(), bytes.data());
+// Groups that are looked at together.
+constexpr std::size_t kTogether = 4;
+constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
+constexpr std::size_t kPartBytes = kPartWeights / 2;  // of codes
+
+// Steps far from where BF16 has fewer bits, or none.
+constexpr float kLeastStep = 1e-30F;
+constexpr float kMostStep = 1e29F;
+// A middle is divided by a level in two roundings, 2^-24 of it each.
+constexpr float kMargin = 0x1p-21F;
+// No level moves by half a step where a scale so near to the steps takes their place.
+constexpr float kNear = 0.04F;
+
+// The groups of a row from one on. kParts: of a group, when known before; else 0.
+template <std::size_t kParts>
+struct Groups {
+  const std::uint8_t* codes;
+  const std::uint8_t* weights;
+  const float* scales;
+  const std::uint8_t* identical;  // of each 1 or 0
+  const std::int8_t* zeros;       // null: all 0
+  std::size_t several;            // parts of a group
+
+  HWY_INLINE std::size_t parts() const { return kParts != 0 ? kParts : several; }
+  HWY_INLINE Groups from(std::size_t first) const {
+    return {.codes = codes + first * parts() * kPartBytes,
+            .weights = weights + first * parts() * kPartBytes * 4,
+            .scales = scales + first,
+            .identical = identical + first,
+            .zeros = zeros == nullptr ? nullptr : zeros + first,
+            .several = several};
   }
-}
-
-// What each code stands for, both bytes of the BF16 number by themselves.
-struct Values {
-  hn::VFromD<Bytes> low;
-  hn::VFromD<Bytes> high;
 };
 
-// Products of levels with the step are exact in float.
-HWY_INLINE Values list_values(float step) {
-  const hn::CappedTag<float, 16> d;
-  const hn::RebindToUnsigned<decltype(d)> bits;
-  std::array<hn::VFromD<decltype(bits)>, 16 / hn::MaxLanes(decltype(d){})> low;
-  auto high = low;
-  for (std::size_t i = 0; i < low.size(); ++i) {
-    const int first = static_cast<int>(i * hn::MaxLanes(d)) + kInt4Lowest;
-    const auto product =
-        hn::BitCast(bits, hn::Mul(hn::Iota(d, static_cast<float>(first)), hn::Set(d, step)));
-    const auto last = hn::And(hn::ShiftRight<16>(product), hn::Set(bits, 1));
-    const auto rounded = hn::Add(product, hn::Add(last, hn::Set(bits, 0x7fff)));
-    low[i] = hn::ShiftRight<16>(rounded);
-    high[i] = hn::ShiftRight<24>(rounded);
+// Of steps, as magnitudes, taken lane by lane.
+struct Bounds {
+  hn::VFromD<Floats> low;
+  hn::VFromD<Floats> high;
+};
+
+// What one group tells; the lanes of each are still to be taken together.
+struct Look {
+  hn::VFromD<Four> low;
+  hn::VFromD<Four> high;
+  hn::VFromD<Bytes> magnitudes;
+};
+
+// One over the level of each code; level 0 bounds nothing, but for weights that are not 0.
+HWY_INLINE hn::VFromD<Floats> inverse_levels(hn::VFromD<FloatBits> codes) {
+  const Floats d;
+  if constexpr (kLanes == 16) {
+    HWY_ALIGN static constexpr std::array<float, 16> kInverse = {
+        -1.0F / 8, -1.0F / 7, -1.0F / 6,
+        -1.0F / 5, -1.0F / 4, -1.0F / 3,
+        -1.0F / 2, -1.0F,     std::numeric_limits<float>::infinity(),
+        1.0F,      1.0F / 2,  1.0F / 3,
+        1.0F / 4,  1.0F / 5,  1.0F / 6,
+        1.0F / 7};
+    return hn::TableLookupLanes(hn::Load(d, kInverse.data()), hn::IndicesFromVec(d, codes));
+  } else {
+    const hn::RebindToSigned<FloatBits> ints;
+    const auto levels = hn::Add(hn::BitCast(ints, codes), hn::Set(ints, kInt4Lowest));
+    return hn::Div(hn::Set(d, 1.0F), hn::ConvertTo(d, levels));
   }
-  return {.low = to_bytes(low), .high = to_bytes(high)};
 }
 
-// 16 weights, codes in their order: the bits that differ.
-HWY_INLINE hn::VFromD<Words> differences(hn::VFromD<Bytes> codes, const Values& values,
-                                         const std::uint8_t* stored) {
-  const Bytes d;
-  const auto low = hn::TableLookupBytes(values.low, codes);
-  const auto high = hn::TableLookupBytes(values.high, codes);
-  const auto first = hn::Xor(hn::InterleaveLower(d, low, high), hn::LoadU(d, stored));
-  const auto second = hn::Xor(hn::InterleaveUpper(d, low, high), hn::LoadU(d, stored + 16));
-  return hn::BitCast(Words(), hn::Or(first, second));
+// `weights`: BF16 numbers in the upper halves. NaN bounds nothing on x86, elsewhere it may forbid
+// all, which leaves a group open.
+HWY_INLINE void narrow(hn::VFromD<FloatBits> weights, hn::VFromD<FloatBits> codes, Bounds& bounds) {
+  const Floats d;
+  const FloatBits bits_d;
+  const auto inverse = inverse_levels(codes);
+  const auto value = hn::Add(hn::BitCast(d, weights), hn::Zero(d));  // -0 becomes 0
+  const auto bits = hn::BitCast(bits_d, value);
+  const auto half = hn::Set(bits_d, 0x8000);
+  const auto below = hn::BitCast(d, hn::Sub(bits, half));
+  // Some CPUs take long over numbers below the normal ones, which 0 would give.
+  const auto normal = hn::Set(bits_d, 0x00800000);
+  const auto above = hn::BitCast(d, hn::Max(hn::Add(bits, half), normal));
+  bounds.low = hn::Max(hn::Mul(below, inverse), bounds.low);
+  bounds.high = hn::Min(hn::Mul(above, inverse), bounds.high);
 }
 
-// All bytes in one.
-HWY_INLINE unsigned fold(hn::VFromD<Bytes> bytes) {
-  const hn::Repartition<std::uint64_t, Bytes> d;
-  const auto halves = hn::BitCast(d, bytes);
-  std::uint64_t all = hn::GetLane(hn::Or(halves, hn::Shuffle01(halves)));
-  all |= all >> 32U;
-  all |= all >> 16U;
-  return static_cast<unsigned>((all | all >> 8U) & 0xffU);
-}
-
-HWY_INLINE unsigned explain(const Group& group, float step) {
-  const Bytes d;
-  if (group.codes.size() % hn::Lanes(d) != 0) return explain_plainly(group, step);
-  const Values values = list_values(step);
-  const auto magnitudes_of = hn::LoadU(d, kMagnitudes.data());
-  const auto* codes = reinterpret_cast<const std::uint8_t*>(group.codes.data());
-  const auto* stored = reinterpret_cast<const std::uint8_t*>(group.weights.data());
-  auto magnitudes = hn::Zero(d);
-  auto different = hn::Zero(Words());
-  for (std::size_t i = 0; i < group.codes.size(); i += hn::Lanes(d)) {
-    const auto pairs = hn::LoadU(d, codes + i);
-    const auto shifted = hn::ShiftRight<4>(hn::BitCast(Words(), pairs));
-    const auto even = hn::And(pairs, hn::Set(d, 0xf));
-    const auto odd = hn::BitCast(d, hn::And(shifted, hn::Set(Words(), 0x0f0f)));
-    magnitudes = hn::Or(magnitudes, hn::Or(hn::TableLookupBytes(magnitudes_of, even),
-                                           hn::TableLookupBytes(magnitudes_of, odd)));
-    const auto first = hn::InterleaveLower(d, even, odd);
-    const auto second = hn::InterleaveUpper(d, even, odd);
-    different = hn::Or(different, hn::Or(differences(first, values, stored + 4 * i),
-                                         differences(second, values, stored + 4 * i + 32)));
+// The 128-bit blocks of a vector together.
+template <class D, class Op>
+HWY_INLINE auto fold_blocks(D d, hn::VFromD<D> v, const Op& together) {
+  if constexpr (hn::MaxLanes(D{}) * sizeof(hn::TFromD<D>) == 16) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return fold_blocks(half, together(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), together);
   }
-  // Signs are not looked at: a step that is not 0 has shown them to be the same.
-  const auto magnitudes_differ = hn::Add(different, different);
-  const bool same = hn::AllTrue(Words(), hn::Eq(magnitudes_differ, hn::Zero(Words())));
-  return same ? fold(magnitudes) : 0;
+}
+
+// The first one. `most`: the largest magnitude of a weight so far, times two.
+template <std::size_t kParts>
+HWY_INLINE Look look_at(const Groups<kParts>& groups, hn::VFromD<Words>& most) {
+  // By code, bit q - 1 for level q or -q.
+  HWY_ALIGN static constexpr std::array<std::uint8_t, 16> kMagnitudes = {
+      128, 64, 32, 16, 8, 4, 2, 1, 0, 1, 2, 4, 8, 16, 32, 64};
+  const Bytes bytes;
+  const Words words;
+  const FloatBits bits;
+  const hn::Repartition<std::uint16_t, Bytes> pairs_d;
+  const hn::Rebind<std::uint8_t, FloatBits> few_bytes;
+  const auto table = hn::Load(bytes, kMagnitudes.data());
+  const auto sign = hn::Set(bits, std::signbit(*groups.scales) ? 0x80008000U : 0U);
+  Bounds bounds = {.low = hn::Set(Floats(), kLeastStep), .high = hn::Set(Floats(), kMostStep)};
+  auto magnitudes = hn::Zero(bytes);
+  for (std::size_t part = 0; part < groups.parts(); ++part) {
+    const std::uint8_t* codes = groups.codes + part * kPartBytes;
+    const std::uint8_t* weights = groups.weights + part * kPartBytes * 4;
+    for (std::size_t i = 0; i < kPartBytes; i += kLanes) {
+      const auto stored = hn::LoadU(bits, reinterpret_cast<const std::uint32_t*>(weights) + i);
+      const auto doubled = hn::BitCast(words, stored);
+      most = hn::Max(most, hn::Add(doubled, doubled));
+      const auto signed_alike = hn::Xor(stored, sign);
+      const auto two = hn::PromoteTo(bits, hn::LoadU(few_bytes, codes + i));
+      narrow(hn::ShiftLeft<16>(signed_alike), hn::And(two, hn::Set(bits, 0xf)), bounds);
+      narrow(hn::And(signed_alike, hn::Set(bits, 0xffff0000U)), hn::ShiftRight<4>(two), bounds);
+    }
+    const auto two = hn::LoadU(bytes, codes);
+    const auto odd = hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs_d, two)));
+    const auto low_bits = hn::Set(bytes, 0xf);
+    magnitudes = hn::Or(magnitudes, hn::TableLookupBytes(table, hn::And(two, low_bits)));
+    magnitudes = hn::Or(magnitudes, hn::TableLookupBytes(table, hn::And(odd, low_bits)));
+  }
+  const auto larger = [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
+  const auto smaller = [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); };
+  return {.low = fold_blocks(Floats(), bounds.low, larger),
+          .high = fold_blocks(Floats(), bounds.high, smaller),
+          .magnitudes = magnitudes};
+}
+
+// Lane j: the four lanes of vector j together.
+template <class V, class Op>
+HWY_INLINE V fold_lanes(V a, V b, V c, V e, const Op& together) {
+  const hn::DFromV<V> d;
+  const hn::Repartition<std::uint64_t, decltype(d)> two;
+  const auto ab =
+      hn::BitCast(two, together(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce =
+      hn::BitCast(two, together(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  return together(hn::BitCast(d, hn::InterleaveLower(two, ab, ce)),
+                  hn::BitCast(d, hn::InterleaveUpper(two, ab, ce)));
+}
+
+// Lane j: of group j.
+struct Steps {
+  hn::VFromD<Four> low;
+  hn::VFromD<Four> high;
+};
+
+// What is found of four groups; bit j: of group j.
+struct Findings {
+  unsigned have_step;
+  unsigned identical;
+  unsigned smaller;  // the scale, than any step
+  std::array<std::uint32_t, kTogether> magnitudes;
+};
+
+HWY_INLINE unsigned bits_of(hn::MFromD<Four> mask) {
+  std::array<std::uint8_t, 8> bits = {};
+  hn::StoreMaskBits(Four(), mask, bits.data());
+  return bits[0];
+}
+
+// But for the magnitudes. A scale that gives all weights back is itself a step.
+HWY_INLINE void find_steps(const Steps& steps, const float* scales, const std::uint8_t* identical,
+                           Findings& found) {
+  const Four d;
+  const FourBits bits;
+  const hn::Rebind<std::uint8_t, Four> bytes;
+  const auto times = [&](hn::VFromD<Four> v, float factor)
+                         HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); };
+  const auto scale = hn::Abs(hn::LoadU(d, scales));
+  const auto low = times(steps.low, 1 + kMargin);
+  const auto high = times(steps.high, 1 - kMargin);
+  const auto is_identical =
+      hn::RebindMask(d, hn::Ne(hn::PromoteTo(bits, hn::LoadU(bytes, identical)), hn::Zero(bits)));
+  const auto may_have = hn::Lt(times(steps.low, 1 - kMargin), times(steps.high, 1 + kMargin));
+  const auto is_near = hn::And(hn::Gt(scale, times(steps.high, 1 - kNear)),
+                               hn::Lt(scale, times(steps.low, 1 + kNear)));
+  const auto have = hn::Or(hn::Lt(low, high), hn::And(is_identical, may_have));
+  found.have_step = bits_of(hn::And(have, is_near));
+  found.identical = bits_of(is_identical);
+  found.smaller = bits_of(hn::Lt(hn::Add(scale, scale), hn::Add(low, high)));
+}
+
+HWY_INLINE void fold_sets(const Look& a, const Look& b, const Look& c, const Look& e,
+                          Findings& found) {
+  const FourBits d;
+  const auto either = [](auto x, auto y) HWY_ATTR { return hn::Or(x, y); };
+  const auto quarters =
+      fold_lanes(hn::BitCast(d, a.magnitudes), hn::BitCast(d, b.magnitudes),
+                 hn::BitCast(d, c.magnitudes), hn::BitCast(d, e.magnitudes), either);
+  const auto halves = hn::Or(quarters, hn::ShiftRight<16>(quarters));
+  hn::StoreU(hn::And(hn::Or(halves, hn::ShiftRight<8>(halves)), hn::Set(d, 0xff)), d,
+             found.magnitudes.data());
+}
+
+template <std::size_t kParts>
+HWY_INLINE Findings look_at_four(const Groups<kParts>& groups) {
+  const auto larger = [](auto x, auto y) HWY_ATTR { return hn::Max(x, y); };
+  const auto smaller = [](auto x, auto y) HWY_ATTR { return hn::Min(x, y); };
+  auto most = hn::Zero(Words());
+  const Look a = look_at(groups, most);
+  const Look b = look_at(groups.from(1), most);
+  const Look c = look_at(groups.from(2), most);
+  const Look e = look_at(groups.from(3), most);
+  Steps steps{.low = fold_lanes(a.low, b.low, c.low, e.low, larger),
+              .high = fold_lanes(a.high, b.high, c.high, e.high, smaller)};
+  const bool is_finite = hn::AllTrue(Words(), hn::Lt(most, hn::Set(Words(), 0xff00)));
+  if (!is_finite) steps.high = hn::Zero(Four());
+  Findings found;
+  find_steps(steps, groups.scales, groups.identical, found);
+  fold_sets(a, b, c, e, found);
+  return found;
+}
+
+// SettledGroups in the making. Every fourth group has its own counters: a counter is not added to
+// again before it is stored.
+struct Tally {
+  std::array<std::array<std::uint64_t, 9>, kTogether> top_levels = {};
+  std::uint64_t smaller = 0;
+  std::uint64_t larger = 0;
+  std::uint32_t* open;  // the next one's place
+};
+
+// Notes what was found of groups from number `first` on. Without branches on it, which are hard to
+// foretell. `symmetric`: bit j, of group j.
+HWY_INLINE void note(const Findings& found, unsigned symmetric, std::size_t first, Tally& tally) {
+  unsigned certain = 0;
+  for (std::size_t j = 0; j < kTogether; ++j) {
+    certain |= (kCertainLevels[found.magnitudes[j]] ? 1U : 0U) << j;
+  }
+  const unsigned settle = found.have_step & certain & symmetric;
+  const unsigned differ = settle & ~found.identical;
+  tally.smaller += static_cast<unsigned>(std::popcount(differ & found.smaller));
+  tally.larger += static_cast<unsigned>(std::popcount(differ & ~found.smaller));
+  for (std::size_t j = 0; j < kTogether; ++j) {
+    const unsigned settles = settle >> j & 1U;
+    *tally.open = static_cast<std::uint32_t>(first + j);
+    tally.open += settles ^ 1U;
+    const auto top = static_cast<unsigned>(std::bit_width(found.magnitudes[j]));
+    ++tally.top_levels[j][settles * top];
+  }
+}
+
+HWY_INLINE unsigned find_symmetric(const std::int8_t* zeros) {
+  if (zeros == nullptr) return 0xf;
+  unsigned symmetric = 0;
+  for (std::size_t j = 0; j < kTogether; ++j) symmetric |= (zeros[j] == 0 ? 1U : 0U) << j;
+  return symmetric;
+}
+
+// All groups of a row but for a rest of less than four. `first`: the number of its first.
+template <std::size_t kParts>
+void settle_row(const Groups<kParts>& row, std::size_t count, std::size_t first, Tally& tally) {
+  std::size_t g = 0;
+  for (; g + kTogether <= count; g += kTogether) {
+    const Groups<kParts> groups = row.from(g);
+    note(look_at_four(groups), find_symmetric(groups.zeros), first + g, tally);
+  }
+  for (; g < count; ++g) *tally.open++ = static_cast<std::uint32_t>(first + g);
+}
+
+template <std::size_t kParts>
+void settle_rows(const Int4Rows& build, const SourceRows& source,
+                 std::span<const std::uint8_t> identical, Tally& tally) {
+  Groups<kParts> row{.codes = reinterpret_cast<const std::uint8_t*>(build.codes.data()),
+                     .weights = reinterpret_cast<const std::uint8_t*>(source.bytes.data()),
+                     .scales = build.scales.data(),
+                     .identical = identical.data(),
+                     .zeros = build.zeros.empty() ? nullptr : build.zeros.data(),
+                     .several = build.group_size / kPartWeights};
+  for (std::uint64_t number = 0; number < build.rows; ++number) {
+    settle_row(row, build.groups, number * build.groups, tally);
+    const std::uint8_t* codes = row.codes;
+    row = row.from(build.groups);
+    row.codes = codes + build.row_bytes;
+  }
+}
+
+void settle_each(const Int4Rows& build, const SourceRows& source,
+                 std::span<const std::uint8_t> identical, SettledGroups& out) {
+  const std::size_t count = build.rows * build.groups;
+  if (build.group_size % kPartWeights != 0) {
+    leave_open(count, out);
+    return;
+  }
+  out.open.resize(count + 1);  // one is written past the last
+  Tally tally{.open = out.open.data()};
+  if (build.group_size == kPartWeights) {
+    settle_rows<1>(build, source, identical, tally);
+  } else {
+    settle_rows<0>(build, source, identical, tally);
+  }
+  out.open.resize(static_cast<std::size_t>(tally.open - out.open.data()));
+  out.top_levels = {};
+  for (const auto& levels : tally.top_levels) {
+    std::ranges::transform(levels, out.top_levels, out.top_levels.begin(), std::plus());
+  }
+  out.top_levels[0] = 0;
+  out.smaller_scales = tally.smaller;
+  out.larger_scales = tally.larger;
 }
 
 #endif
-
-// Whether the scale is far enough from where BF16 has fewer bits, or none, and no level moves by
-// half a step when it takes the place of the step.
-bool is_usable(float step, float scale) {
-  const float magnitude = std::fabs(scale);
-  return magnitude > 1e-30F && magnitude < 1e29F && std::fabs(step - scale) < 0.05F * magnitude;
-}
-
-// Without branches on the answers, which are hard to foretell.
-void settle_each(const Int4Rows& build, const SourceRows& source, std::span<const float> steps,
-                 SettledGroups& out) {
-  const std::size_t group_bytes = build.group_size / 2;
-  out.open.resize(steps.size());
-  std::size_t open = 0;
-  std::size_t i = 0;
-  for (std::uint64_t row = 0; row < build.rows; ++row) {
-    const auto codes = build.codes.subspan(row * build.row_bytes);
-    for (std::uint64_t g = 0; g < build.groups; ++g, ++i) {
-      const Group group{.codes = codes.subspan(g * group_bytes, group_bytes),
-                        .weights = source.bytes.subspan(i * 4 * group_bytes, 4 * group_bytes)};
-      const float scale = build.scales[i];
-      const bool is_symmetric = build.zeros.empty() || build.zeros[i] == 0;
-      const bool may_settle = is_symmetric && is_usable(steps[i], scale);
-      const unsigned magnitudes = may_settle ? explain(group, steps[i]) : 0;
-      const bool settles = kCertainLevels[magnitudes];
-      out.open[open] = static_cast<std::uint32_t>(i);
-      open += settles ? 0 : 1;
-      ++out.top_levels[settles ? static_cast<std::size_t>(std::bit_width(magnitudes)) : 0];
-      const float size = std::fabs(scale);
-      const float of_step = std::fabs(steps[i]);
-      out.smaller_scales += settles && size < of_step ? 1 : 0;
-      out.larger_scales += settles && size > of_step ? 1 : 0;
-    }
-  }
-  out.open.resize(open);
-}
 
 }  // namespace gridscope::quant::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -198,13 +371,9 @@ namespace gridscope::quant {
 
 HWY_EXPORT(settle_each);
 
-void settle_grids(const Int4Rows& build, const SourceRows& source, std::span<const float> steps,
-                  SettledGroups& out) {
-  out.top_levels = {};
-  out.smaller_scales = 0;
-  out.larger_scales = 0;
-  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, steps, out);
-  out.top_levels[0] = 0;
+void settle_grids(const Int4Rows& build, const SourceRows& source,
+                  std::span<const std::uint8_t> identical, SettledGroups& out) {
+  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, identical, out);
 }
 
 }  // namespace gridscope::quant

@@ -31,13 +31,16 @@ std::size_t expect_as_searched(const Int4Pair& pair) {
   const auto bytes = pair.source_bytes();
   const SourceRows source{.dtype = Dtype::kBF16, .bytes = bytes};
   const Int4Rows build = pair.int4_rows(3);
-  std::vector<float> steps(pair.rows * pair.groups);
-  EXPECT_EQ(compare_int4_bf16(build, source, steps), compare_int4_bf16(build, source));
+  const std::size_t groups = pair.rows * pair.groups;
+  std::vector<std::uint8_t> identical(groups);
+  const ErrorSums sums = compare_int4_bf16(build, source, identical);
+  EXPECT_EQ(sums, compare_int4_bf16(build, source));
+  EXPECT_EQ(std::ranges::count(identical, 1), sums.groups_identical);
   SettledGroups settled;
-  settle_grids(build, source, steps, settled);
-  EXPECT_EQ(settled.count() + settled.open.size(), steps.size());
+  settle_grids(build, source, identical, settled);
+  EXPECT_EQ(settled.count() + settled.open.size(), groups);
 
-  std::vector<GridFit> fits(steps.size());
+  std::vector<GridFit> fits(groups);
   fit_grids(bytes, pair.group_size, {}, fits);
   std::vector<GridFit> open(settled.open.size());
   fit_grids_of(bytes, pair.group_size, settled.open, open);
@@ -71,8 +74,8 @@ TEST_P(SettleGrids, AgreesWithTheSearchOnBuildsThatKeptTheLevels) {
       const auto pair = test::make_pair(
           {.rows = 4, .columns = 512, .group_size = size, .scale_dtype = scales}, 3);
       const std::size_t settled = expect_as_searched(pair);
-      if (size == 32 && scales != Dtype::kF32 && GetParam() != "SCALAR") {
-        EXPECT_GT(settled, pair.scales.size() / 2);
+      if (size == 32 && GetParam() != "SCALAR") {
+        EXPECT_GT(settled, pair.scales.size() * 9 / 10) << size;
       }
     }
   }
@@ -85,7 +88,10 @@ TEST_P(SettleGrids, SettlesWhatIsGivenBackNumberForNumber) {
     pair.source[i] = to_bf16(level * static_cast<double>(pair.scales[i / 32]));
     if (level == 0.0 && i % 2 == 0) pair.source[i] = 0x8000;  // -0, as rounding leaves it
   }
-  EXPECT_GT(expect_as_searched(pair), pair.scales.size() * 9 / 10);
+  const std::size_t settled = expect_as_searched(pair);
+  if (GetParam() != "SCALAR") {
+    EXPECT_GT(settled, pair.scales.size() * 9 / 10);
+  }
   // The same with negative steps, and with steps near to where BF16 ends.
   for (const float factor : {-1.0F, 0x1p-95F, 0x1p-120F, 0x1p-127F, 0x1p+90F, 0x1p+110F}) {
     auto scaled = pair;
@@ -124,7 +130,7 @@ TEST_P(SettleGrids, AgreesWithTheSearchOnFewAndStrangeLevels) {
       pair.source[i] = to_bf16(level * static_cast<double>(pair.scales[i / 32]));
     }
   }
-  EXPECT_GT(expect_as_searched(pair), 0);
+  EXPECT_EQ(expect_as_searched(pair) > 0, GetParam() != "SCALAR");
   for (const float scale : {0.0F, INFINITY, std::nanf("")}) {
     pair.scales[random() % pair.scales.size()] = scale;
     expect_as_searched(pair);
