@@ -246,6 +246,11 @@ Result<std::vector<double>> read_globals(const WeightSpec& spec, const Fp4Shape&
   if (!needed && spec.find(Companion::kGlobalScale) == nullptr) return std::vector<double>{};
   GRIDSCOPE_TRY(std::vector<double> globals,
                 whole_numbers(spec, Companion::kGlobalScale, {Dtype::kF32, Dtype::kBF16}));
+  if (globals.size() > shape.matrices && globals.size() % shape.matrices == 0) {
+    return unsupported(spec, fmt::format("it has {} global scales for a matrix, and nothing tells "
+                                         "which rows each is for",
+                                         globals.size() / shape.matrices));
+  }
   if (globals.size() != 1 && globals.size() != shape.matrices) {
     return corrupt(spec, fmt::format("its global scale has {} numbers, expected {}", globals.size(),
                                      shape.matrices));

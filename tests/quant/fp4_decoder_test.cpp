@@ -147,6 +147,10 @@ TEST(Fp4Decoder, TakesOneGlobalScaleForEachMatrix) {
   EXPECT_THAT(
       make_decoder(spec),
       test::Fails(ErrorCode::kCorrupt, HasSubstr("its global scale has 3 numbers, expected 2")));
+  // Some writers have one for the gate and one for the up projection.
+  spec[Companion::kGlobalScale] = floats_of(Dtype::kF32, {2, 2}, {1, 1, 1, 1});
+  EXPECT_THAT(make_decoder(spec), test::Fails(ErrorCode::kUnsupported,
+                                              HasSubstr("it has 2 global scales for a matrix")));
 }
 
 TEST(Fp4Decoder, RefusesScalesThatAreNoNumbers) {
