@@ -4,9 +4,11 @@
 
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "gridscope/quant/pack.hpp"
 #include "model/weight_lists.hpp"
 
 namespace gridscope::model {
@@ -176,6 +178,57 @@ TEST(WeightStacks, SlicesTheCompanionsOfPackingsThatKnowNoStacks) {
   EXPECT_EQ(scale->bytes, 64U);
   EXPECT_EQ(scale->offset, first->offset + 128);
   EXPECT_EQ(weights[2].spec.order, WeightSpec::Order::kOutputMajor);
+}
+
+// One of two experts of 8 outputs with 32 inputs.
+quant::LeveledWeight expert(int index) {
+  quant::LeveledWeight weight = {.rows = 8, .columns = 32, .bits = 4, .group_size = 32};
+  for (int i = 0; i < 8 * 32; ++i) {
+    weight.levels.push_back(static_cast<std::int16_t>((3 * i + 5 * (i / 32) + index) % 16 - 8));
+  }
+  for (int row = 0; row < 8; ++row) weight.scales.push_back(row + 1 + 8 * index);
+  return weight;
+}
+
+// Both experts packed by themselves and laid one behind the other.
+SafetensorsBuilder stack_of_experts(const std::string& name, quant::Scheme scheme) {
+  const auto first = quant::pack(expert(0), {.scheme = scheme});
+  const auto second = quant::pack(expert(1), {.scheme = scheme});
+  EXPECT_TRUE(first && second);
+  SafetensorsBuilder tensors;
+  const std::map<std::string, Companion> parts = {{".qweight", Companion::kCodes},
+                                                  {".scales", Companion::kScale},
+                                                  {".qzeros", Companion::kZeroPoint}};
+  for (const auto& [suffix, companion] : parts) {
+    const quant::StoredTensor& upper = *first->find(companion);
+    const quant::StoredTensor& lower = *second->find(companion);
+    test::Bytes bytes = upper.data;
+    bytes.insert(bytes.end(), lower.data.begin(), lower.data.end());
+    tensors.tensor(name + suffix, upper.dtype, {2, upper.shape[0], upper.shape[1]}, bytes);
+  }
+  return tensors;
+}
+
+TEST(WeightStacks, ReadsTheMatricesOfGptqAndAwq) {
+  const std::map<quant::Scheme, std::string> methods = {{quant::Scheme::kGptq, "gptq"},
+                                                        {quant::Scheme::kAwqGemm, "awq"}};
+  for (const auto& [scheme, method] : methods) {
+    const std::string config = R"({"quantization_config": {"bits": 4, "group_size": 32,
+                                   "quant_method": ")" +
+                               method + "\"}}";
+    const Checkpoint checkpoint =
+        checkpoint_of(stack_of_experts("model.layers.0.mlp.experts.down_proj", scheme), config);
+    const auto weights = list_weights(checkpoint);
+    ASSERT_THAT(weights, SizeIs(2)) << method;
+    for (int index = 0; index < 2; ++index) {
+      const Weight& weight = weights[static_cast<std::size_t>(index)];
+      EXPECT_EQ(weight.spec.scheme, scheme);
+      EXPECT_THAT(weight.shape, ElementsAre(8, 32));
+      const quant::RowBlock block = rows_of(checkpoint, weight);
+      EXPECT_EQ(block.levels, expert(index).levels) << method;
+      EXPECT_EQ(block.scales, expert(index).scales) << method;
+    }
+  }
 }
 
 TEST(WeightStacks, TurnsConv1dOfGpt2) {
