@@ -243,7 +243,8 @@ class PairComparison final : public ItemComparison {
         lattice.settled = may_settle ? std::optional(quant::SettledGroups()) : std::nullopt;
       }
       GridTotals totals;
-      if (fused) totals.sums = compare_codes(source, memory);
+      if (fused) totals.sums = quant::compare_int4_bf16(memory.codes, source);
+      if (may_settle) quant::settle_grids(memory.codes, source, *lattice.settled);
       fit_lattice(source, lattice);
       count_classes(lattice, from_, result.grid);
       if (fused) {
@@ -271,17 +272,6 @@ class PairComparison final : public ItemComparison {
   [[nodiscard]] Result<bool> read_codes(RowRange block, TileMemory& memory) const {
     if (norm_factors_ || dtype_ != Dtype::kBF16 || !build_.is_contiguous()) return false;
     return build_.decoder().decode_int4(memory.build.tile, build_.covering(block), memory.codes);
-  }
-
-  // Settles what groups of the source it can.
-  [[nodiscard]] static quant::ErrorSums compare_codes(const SourceRows& source,
-                                                      TileMemory& memory) {
-    const Int4Rows& codes = memory.codes;
-    if (!memory.lattice.settled) return quant::compare_int4_bf16(codes, source);
-    memory.identical.resize(codes.rows * codes.groups);
-    const quant::ErrorSums sums = quant::compare_int4_bf16(codes, source, memory.identical);
-    quant::settle_grids(codes, source, memory.identical, *memory.lattice.settled);
-    return sums;
   }
 
   void compare_values(const SourceRows& source, const SourceLattice& lattice, const RowBlock& build,

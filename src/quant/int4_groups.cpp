@@ -23,7 +23,7 @@ std::array<double, 16> rounded_values(double scale, int zero) {
 }  // namespace
 
 void add_int4_groups(const Int4Rows& build, const SourceRows& source, std::uint64_t row,
-                     RowRange groups, ErrorSums& sums, std::span<std::uint8_t> identical) {
+                     RowRange groups, ErrorSums& sums) {
   const std::uint64_t size = build.group_size;
   const auto codes = build.codes.subspan(row * build.row_bytes);
   const auto stored = source.bytes.subspan(row * build.groups * size * 2);
@@ -42,7 +42,6 @@ void add_int4_groups(const Int4Rows& build, const SourceRows& source, std::uint6
       if (code == 15) ++sums.saturated_high;
     }
     load_numbers(Dtype::kBF16, stored.subspan(g * size * 2), source_values);
-    const std::uint64_t before = sums.groups_identical;
     add_group({.build = build_values,
                .source = source_values,
                .scale = scale,
@@ -50,7 +49,6 @@ void add_int4_groups(const Int4Rows& build, const SourceRows& source, std::uint6
                .first_column = g * size},
               sums);
     if (zero != 0) ++sums.zero_points_used;
-    if (!identical.empty()) identical[index] = sums.groups_identical > before ? 1 : 0;
   }
 }
 

@@ -14,8 +14,8 @@ inline constexpr int kInt4Lowest = -8;
 inline constexpr int kInt4Highest = 7;
 
 // Counts and adds groups [first, end) of row `row` (of the block) to the sums of that row.
-// `identical` and what is required: as for compare_int4_bf16().
+// Requires: what compare_int4_bf16() requires.
 void add_int4_groups(const Int4Rows& build, const SourceRows& source, std::uint64_t row,
-                     RowRange groups, ErrorSums& sums, std::span<std::uint8_t> identical = {});
+                     RowRange groups, ErrorSums& sums);
 
 }  // namespace gridscope::quant

@@ -33,7 +33,6 @@ struct TileMemory {
   quant::Int4Rows codes;
   std::vector<std::byte> source_bytes;  // of decoded rows, rounded to the source's type
   SourceLattice lattice;
-  std::vector<std::uint8_t> identical;  // of each group of `codes`
 };
 
 class ItemComparison {

@@ -71,10 +71,7 @@ struct SourceRows {
 
 // The same sums and counts, bit for bit, for a build of 4-bit codes against BF16, without ever
 // writing the dequantized weights: unpack, scale, round, compare, add up in registers.
-// `identical`, unless it is empty, gets of each group 1 when all its values are identical, else 0.
-// Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16;
-// identical.empty() or identical.size() == build.rows * build.groups.
-[[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
-                                          std::span<std::uint8_t> identical = {});
+// Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16.
+[[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source);
 
 }  // namespace gridscope::quant

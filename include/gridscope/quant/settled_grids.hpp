@@ -35,9 +35,8 @@ struct SettledGroups {
   friend bool operator==(const SettledGroups&, const SettledGroups&) = default;
 };
 
-// Settles what groups of the build's size it can. `identical` are those that compare_int4_bf16()
-// found. Requires: source as there; identical.size() == build.rows * build.groups < 2^32.
-void settle_grids(const Int4Rows& build, const SourceRows& source,
-                  std::span<const std::uint8_t> identical, SettledGroups& out);
+// Settles what groups of the build's size it can.
+// Requires: source as in compare_int4_bf16(); build.rows * build.groups < 2^32.
+void settle_grids(const Int4Rows& build, const SourceRows& source, SettledGroups& out);
 
 }  // namespace gridscope::quant

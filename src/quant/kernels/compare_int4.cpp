@@ -25,12 +25,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace gridscope::quant::HWY_NAMESPACE {
 
-ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source,
-                          std::span<std::uint8_t> identical) {
+ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source) {
   ErrorSums tile;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
     ErrorSums sums{.worst = tile.worst};
-    add_int4_groups(build, source, row, {.first = 0, .count = build.groups}, sums, identical);
+    add_int4_groups(build, source, row, {.first = 0, .count = build.groups}, sums);
     tile.add(sums);
   }
   return tile;
@@ -38,9 +37,8 @@ ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source,
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source,
-                       std::span<std::uint8_t> identical) {
-  return compare_plainly(build, source, identical);
+ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source) {
+  return compare_plainly(build, source);
 }
 
 #else
@@ -270,7 +268,6 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
 struct Row {
   const Int4Rows& build;
   const SourceRows& source;
-  std::span<std::uint8_t> identical;  // of all rows, or empty
   std::size_t parts_per_group = 1;
   std::size_t parts = 0;  // as far as full vectors go
   Parts about;
@@ -349,19 +346,6 @@ void count_zeros(const Row& row, RowRange groups, ErrorSums& sums) {
     sums.dead_groups += dead ? 1 : 0;
     sums.source_dead_groups += source_dead ? 1 : 0;
     sums.dead_in_both += dead && source_dead ? 1 : 0;
-  }
-}
-
-template <std::size_t kParts>
-void note_identical(const Row& row, RowRange groups) {
-  const std::size_t parts = kParts != 0 ? kParts : row.parts_per_group;
-  std::uint8_t* identical = row.identical.data() + row.number * row.build.groups;
-  for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
-    std::int32_t error = 0;
-    for (std::size_t part = g * parts; part < (g + 1) * parts; ++part) {
-      error |= row.sums.products[part][0];
-    }
-    identical[g] = error == 0 ? 1 : 0;
   }
 }
 
@@ -462,11 +446,9 @@ bool add_whole_vectors(const Row& row, RowRange groups, ErrorSums& sums) {
   if (!counts.fits) return false;
   if (row.parts_per_group == 1) {
     add_group_sums<1>(row, groups, sums);
-    if (!row.identical.empty()) note_identical<1>(row, groups);
     if (!count_identical(row, groups, sums)) count_zeros(row, groups, sums);
   } else {
     add_group_sums<0>(row, groups, sums);
-    if (!row.identical.empty()) note_identical<0>(row, groups);
     count_zeros(row, groups, sums);
   }
   sums.weights += groups.count * row.build.group_size;
@@ -508,11 +490,11 @@ void add_row(Row& row, ErrorSums& sums) {
     for (std::uint64_t g = 0; g < whole; g += step) {
       const RowRange groups{.first = g, .count = step};
       if (add_whole_vectors(row, groups, sums)) continue;
-      add_int4_groups(row.build, row.source, row.number, groups, sums, row.identical);
+      add_int4_groups(row.build, row.source, row.number, groups, sums);
     }
   }
   add_int4_groups(row.build, row.source, row.number,
-                  {.first = whole, .count = row.build.groups - whole}, sums, row.identical);
+                  {.first = whole, .count = row.build.groups - whole}, sums);
 }
 
 // Whether groups are cut at vectors, or vectors at groups.
@@ -522,14 +504,12 @@ bool is_whole_vectors(std::uint64_t group_size) {
   return parts % kBlocks == 0 || kBlocks % parts == 0;
 }
 
-ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source,
-                       std::span<std::uint8_t> identical) {
-  if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source, identical);
+ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source) {
+  if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source);
   const std::size_t parts = build.groups * build.group_size / kPartWeights;
   const std::size_t room = hwy::RoundUpTo(parts, hn::Lanes(Floats()));
   Row row{.build = build,
           .source = source,
-          .identical = identical,
           .parts_per_group = build.group_size / kPartWeights,
           .parts = parts / kBlocks * kBlocks,
           .about = Parts(room + kSpread),
@@ -558,9 +538,8 @@ namespace gridscope::quant {
 
 HWY_EXPORT(compare_int4);
 
-ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
-                            std::span<std::uint8_t> identical) {
-  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, identical);
+ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source) {
+  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source);
 }
 
 }  // namespace gridscope::quant

@@ -1,7 +1,8 @@
 // Each weight bounds the step: the level times the step lies between the middles to the BF16
-// numbers beside the weight. The bounds of a group are taken in float, four groups at a time, and a
-// margin makes up for their rounding: what is not clear by it stays open. The levels that the codes
-// hold are looked up as sets of bits, and a table of all sets says which leave one grid only.
+// numbers beside the weight, or on one of them when the weight is even. Everything is multiplied by
+// a number that all levels divide: the bounds then are exact in float, with bits to spare, and one
+// that does not belong to the steps is put a little further in. The levels that the codes hold are
+// looked up as sets of bits, and a table of all sets says which leave one grid only.
 
 #include "gridscope/quant/settled_grids.hpp"
 
@@ -36,8 +37,7 @@ void leave_open(std::size_t count, SettledGroups& out) {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-void settle_each(const Int4Rows& build, const SourceRows& /*source*/,
-                 std::span<const std::uint8_t> /*identical*/, SettledGroups& out) {
+void settle_each(const Int4Rows& build, const SourceRows& /*source*/, SettledGroups& out) {
   leave_open(build.rows * build.groups, out);
 }
 
@@ -57,11 +57,16 @@ constexpr std::size_t kTogether = 4;
 constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
 constexpr std::size_t kPartBytes = kPartWeights / 2;  // of codes
 
+// Divided by all levels. A middle has 9 significant bits, and with this over a level 19.
+constexpr float kMultiple = 840.0F;
 // Steps far from where BF16 has fewer bits, or none.
 constexpr float kLeastStep = 1e-30F;
 constexpr float kMostStep = 1e29F;
-// A middle is divided by a level in two roundings, 2^-24 of it each.
-constexpr float kMargin = 0x1p-21F;
+// What a bound that does not belong to the steps is put in by: 4 of the last bits, which come to 2
+// to 8 of the bound's.
+constexpr std::uint32_t kInward = 4;
+// Above what that comes to, and below what bounds differ by.
+constexpr float kRoom = 0x1p-19F;
 // No level moves by half a step where a scale so near to the steps takes their place.
 constexpr float kNear = 0.04F;
 
@@ -71,16 +76,14 @@ struct Groups {
   const std::uint8_t* codes;
   const std::uint8_t* weights;
   const float* scales;
-  const std::uint8_t* identical;  // of each 1 or 0
-  const std::int8_t* zeros;       // null: all 0
-  std::size_t several;            // parts of a group
+  const std::int8_t* zeros;  // null: all 0
+  std::size_t several;       // parts of a group
 
   HWY_INLINE std::size_t parts() const { return kParts != 0 ? kParts : several; }
   HWY_INLINE Groups from(std::size_t first) const {
     return {.codes = codes + first * parts() * kPartBytes,
             .weights = weights + first * parts() * kPartBytes * 4,
             .scales = scales + first,
-            .identical = identical + first,
             .zeros = zeros == nullptr ? nullptr : zeros + first,
             .several = several};
   }
@@ -99,22 +102,21 @@ struct Look {
   hn::VFromD<Bytes> magnitudes;
 };
 
-// One over the level of each code; level 0 bounds nothing, but for weights that are not 0.
-HWY_INLINE hn::VFromD<Floats> inverse_levels(hn::VFromD<FloatBits> codes) {
+// The multiple over the level of each code; level 0 bounds nothing, but for weights that are not 0.
+HWY_INLINE hn::VFromD<Floats> multiples_over_levels(hn::VFromD<FloatBits> codes) {
   const Floats d;
   if constexpr (kLanes == 16) {
-    HWY_ALIGN static constexpr std::array<float, 16> kInverse = {
-        -1.0F / 8, -1.0F / 7, -1.0F / 6,
-        -1.0F / 5, -1.0F / 4, -1.0F / 3,
-        -1.0F / 2, -1.0F,     std::numeric_limits<float>::infinity(),
-        1.0F,      1.0F / 2,  1.0F / 3,
-        1.0F / 4,  1.0F / 5,  1.0F / 6,
-        1.0F / 7};
-    return hn::TableLookupLanes(hn::Load(d, kInverse.data()), hn::IndicesFromVec(d, codes));
+    constexpr float kAll = std::numeric_limits<float>::infinity();
+    HWY_ALIGN static constexpr std::array<float, 16> kParts = {
+        kMultiple / -8, kMultiple / -7, kMultiple / -6, kMultiple / -5,
+        kMultiple / -4, kMultiple / -3, kMultiple / -2, kMultiple / -1,
+        kAll,           kMultiple,      kMultiple / 2,  kMultiple / 3,
+        kMultiple / 4,  kMultiple / 5,  kMultiple / 6,  kMultiple / 7};
+    return hn::TableLookupLanes(hn::Load(d, kParts.data()), hn::IndicesFromVec(d, codes));
   } else {
     const hn::RebindToSigned<FloatBits> ints;
     const auto levels = hn::Add(hn::BitCast(ints, codes), hn::Set(ints, kInt4Lowest));
-    return hn::Div(hn::Set(d, 1.0F), hn::ConvertTo(d, levels));
+    return hn::Div(hn::Set(d, kMultiple), hn::ConvertTo(d, levels));
   }
 }
 
@@ -123,16 +125,18 @@ HWY_INLINE hn::VFromD<Floats> inverse_levels(hn::VFromD<FloatBits> codes) {
 HWY_INLINE void narrow(hn::VFromD<FloatBits> weights, hn::VFromD<FloatBits> codes, Bounds& bounds) {
   const Floats d;
   const FloatBits bits_d;
-  const auto inverse = inverse_levels(codes);
+  const auto multiple = multiples_over_levels(codes);
   const auto value = hn::Add(hn::BitCast(d, weights), hn::Zero(d));  // -0 becomes 0
   const auto bits = hn::BitCast(bits_d, value);
-  const auto half = hn::Set(bits_d, 0x8000);
+  const auto is_odd = hn::TestBit(bits, hn::Set(bits_d, 0x10000));
+  const auto half =
+      hn::IfThenElse(is_odd, hn::Set(bits_d, 0x8000 - kInward), hn::Set(bits_d, 0x8000));
   const auto below = hn::BitCast(d, hn::Sub(bits, half));
   // Some CPUs take long over numbers below the normal ones, which 0 would give.
   const auto normal = hn::Set(bits_d, 0x00800000);
   const auto above = hn::BitCast(d, hn::Max(hn::Add(bits, half), normal));
-  bounds.low = hn::Max(hn::Mul(below, inverse), bounds.low);
-  bounds.high = hn::Min(hn::Mul(above, inverse), bounds.high);
+  bounds.low = hn::Max(hn::Mul(below, multiple), bounds.low);
+  bounds.high = hn::Min(hn::Mul(above, multiple), bounds.high);
 }
 
 // The 128-bit blocks of a vector together.
@@ -159,7 +163,8 @@ HWY_INLINE Look look_at(const Groups<kParts>& groups, hn::VFromD<Words>& most) {
   const hn::Rebind<std::uint8_t, FloatBits> few_bytes;
   const auto table = hn::Load(bytes, kMagnitudes.data());
   const auto sign = hn::Set(bits, std::signbit(*groups.scales) ? 0x80008000U : 0U);
-  Bounds bounds = {.low = hn::Set(Floats(), kLeastStep), .high = hn::Set(Floats(), kMostStep)};
+  Bounds bounds = {.low = hn::Set(Floats(), kMultiple * kLeastStep),
+                   .high = hn::Set(Floats(), kMultiple * kMostStep)};
   auto magnitudes = hn::Zero(bytes);
   for (std::size_t part = 0; part < groups.parts(); ++part) {
     const std::uint8_t* codes = groups.codes + part * kPartBytes;
@@ -207,9 +212,9 @@ struct Steps {
 
 // What is found of four groups; bit j: of group j.
 struct Findings {
-  unsigned have_step;
-  unsigned identical;
-  unsigned smaller;  // the scale, than any step
+  unsigned have_step;  // and it is clear where the scale lies
+  unsigned smaller;    // the scale, than any step
+  unsigned larger;
   std::array<std::uint32_t, kTogether> magnitudes;
 };
 
@@ -219,26 +224,28 @@ HWY_INLINE unsigned bits_of(hn::MFromD<Four> mask) {
   return bits[0];
 }
 
-// But for the magnitudes. A scale that gives all weights back is itself a step.
-HWY_INLINE void find_steps(const Steps& steps, const float* scales, const std::uint8_t* identical,
-                           Findings& found) {
+// But for the magnitudes.
+HWY_INLINE void find_steps(const Steps& steps, const float* scales, Findings& found) {
   const Four d;
-  const FourBits bits;
-  const hn::Rebind<std::uint8_t, Four> bytes;
   const auto times = [&](hn::VFromD<Four> v, float factor)
                          HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); };
-  const auto scale = hn::Abs(hn::LoadU(d, scales));
-  const auto low = times(steps.low, 1 + kMargin);
-  const auto high = times(steps.high, 1 - kMargin);
-  const auto is_identical =
-      hn::RebindMask(d, hn::Ne(hn::PromoteTo(bits, hn::LoadU(bytes, identical)), hn::Zero(bits)));
-  const auto may_have = hn::Lt(times(steps.low, 1 - kMargin), times(steps.high, 1 + kMargin));
+  const auto magnitude = hn::Abs(hn::LoadU(d, scales));
+  const auto scale = times(magnitude, kMultiple);
+  // Scales of many bits are multiplied inexactly.
+  const auto is_exact = hn::Eq(hn::MulSub(magnitude, hn::Set(d, kMultiple), scale), hn::Zero(d));
+  const auto slack = hn::IfThenElse(is_exact, hn::Zero(d), times(scale, kRoom));
+  const auto least = hn::Sub(scale, slack);
+  const auto most = hn::Add(scale, slack);
+  const auto among = hn::And(hn::Ge(least, steps.low), hn::Le(most, steps.high));
+  const auto smaller = hn::Lt(most, steps.low);
+  const auto larger = hn::Gt(least, steps.high);
   const auto is_near = hn::And(hn::Gt(scale, times(steps.high, 1 - kNear)),
                                hn::Lt(scale, times(steps.low, 1 + kNear)));
-  const auto have = hn::Or(hn::Lt(low, high), hn::And(is_identical, may_have));
-  found.have_step = bits_of(hn::And(have, is_near));
-  found.identical = bits_of(is_identical);
-  found.smaller = bits_of(hn::Lt(hn::Add(scale, scale), hn::Add(low, high)));
+  const auto is_clear = hn::Or(among, hn::Or(smaller, larger));
+  const auto have = hn::Le(steps.low, steps.high);
+  found.have_step = bits_of(hn::And(have, hn::And(is_near, is_clear)));
+  found.smaller = bits_of(smaller);
+  found.larger = bits_of(larger);
 }
 
 HWY_INLINE void fold_sets(const Look& a, const Look& b, const Look& c, const Look& e,
@@ -267,7 +274,7 @@ HWY_INLINE Findings look_at_four(const Groups<kParts>& groups) {
   const bool is_finite = hn::AllTrue(Words(), hn::Lt(most, hn::Set(Words(), 0xff00)));
   if (!is_finite) steps.high = hn::Zero(Four());
   Findings found;
-  find_steps(steps, groups.scales, groups.identical, found);
+  find_steps(steps, groups.scales, found);
   fold_sets(a, b, c, e, found);
   return found;
 }
@@ -289,9 +296,8 @@ HWY_INLINE void note(const Findings& found, unsigned symmetric, std::size_t firs
     certain |= (kCertainLevels[found.magnitudes[j]] ? 1U : 0U) << j;
   }
   const unsigned settle = found.have_step & certain & symmetric;
-  const unsigned differ = settle & ~found.identical;
-  tally.smaller += static_cast<unsigned>(std::popcount(differ & found.smaller));
-  tally.larger += static_cast<unsigned>(std::popcount(differ & ~found.smaller));
+  tally.smaller += static_cast<unsigned>(std::popcount(settle & found.smaller));
+  tally.larger += static_cast<unsigned>(std::popcount(settle & found.larger));
   for (std::size_t j = 0; j < kTogether; ++j) {
     const unsigned settles = settle >> j & 1U;
     *tally.open = static_cast<std::uint32_t>(first + j);
@@ -320,12 +326,10 @@ void settle_row(const Groups<kParts>& row, std::size_t count, std::size_t first,
 }
 
 template <std::size_t kParts>
-void settle_rows(const Int4Rows& build, const SourceRows& source,
-                 std::span<const std::uint8_t> identical, Tally& tally) {
+void settle_rows(const Int4Rows& build, const SourceRows& source, Tally& tally) {
   Groups<kParts> row{.codes = reinterpret_cast<const std::uint8_t*>(build.codes.data()),
                      .weights = reinterpret_cast<const std::uint8_t*>(source.bytes.data()),
                      .scales = build.scales.data(),
-                     .identical = identical.data(),
                      .zeros = build.zeros.empty() ? nullptr : build.zeros.data(),
                      .several = build.group_size / kPartWeights};
   for (std::uint64_t number = 0; number < build.rows; ++number) {
@@ -336,8 +340,7 @@ void settle_rows(const Int4Rows& build, const SourceRows& source,
   }
 }
 
-void settle_each(const Int4Rows& build, const SourceRows& source,
-                 std::span<const std::uint8_t> identical, SettledGroups& out) {
+void settle_each(const Int4Rows& build, const SourceRows& source, SettledGroups& out) {
   const std::size_t count = build.rows * build.groups;
   if (build.group_size % kPartWeights != 0) {
     leave_open(count, out);
@@ -346,9 +349,9 @@ void settle_each(const Int4Rows& build, const SourceRows& source,
   out.open.resize(count + 1);  // one is written past the last
   Tally tally{.open = out.open.data()};
   if (build.group_size == kPartWeights) {
-    settle_rows<1>(build, source, identical, tally);
+    settle_rows<1>(build, source, tally);
   } else {
-    settle_rows<0>(build, source, identical, tally);
+    settle_rows<0>(build, source, tally);
   }
   out.open.resize(static_cast<std::size_t>(tally.open - out.open.data()));
   out.top_levels = {};
@@ -371,9 +374,8 @@ namespace gridscope::quant {
 
 HWY_EXPORT(settle_each);
 
-void settle_grids(const Int4Rows& build, const SourceRows& source,
-                  std::span<const std::uint8_t> identical, SettledGroups& out) {
-  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, identical, out);
+void settle_grids(const Int4Rows& build, const SourceRows& source, SettledGroups& out) {
+  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, out);
 }
 
 }  // namespace gridscope::quant
