@@ -134,6 +134,7 @@ Packing measure_gptq(const ModuleView& module) {
   const TensorInfo& words = *module.find(Suffix::kQweight);
   const TensorInfo* scales = module.find(Suffix::kScales);
   const TensorInfo* index = module.find(Suffix::kGroupIndex);
+  const std::uint32_t word_bits = dtype_info(words.dtype).block_bits;
   const std::uint64_t outputs = columns_of(words);
   const std::uint64_t stack = words.shape.size() > 2 ? words.shape.front() : 1;
   const std::uint64_t word_rows = stack == 0 ? 0 : rows_of(words) / stack;
@@ -145,16 +146,16 @@ Packing measure_gptq(const ModuleView& module) {
                    .parameters = times(stack, times(inputs, outputs))};
   };
   for (const std::uint32_t bits : bit_candidates(module, kIntegerBits)) {
-    const std::uint64_t widest = times(word_rows, kWordBits) / bits;
-    const std::uint64_t inputs = index != nullptr ? index->elements() : widest;
-    if (ceil_div(times(inputs, bits), kWordBits) != word_rows || groups == 0) continue;
+    const std::uint64_t widest = times(word_rows, word_bits) / bits;
+    const std::uint64_t inputs = index != nullptr ? columns_of(*index) : widest;
+    if (ceil_div(times(inputs, bits), word_bits) != word_rows || groups == 0) continue;
     if (groups == 1) return packing(bits, inputs, 0);
     for (const std::uint64_t size : group_candidates(module, kGroupSizes)) {
       if (ceil_div(inputs, size) == groups) return packing(bits, inputs, size);
     }
   }
   Packing packing_of_claim = packing(claimed_bits(module, 4), 0, 0);
-  packing_of_claim.parameters = times(words.elements(), kWordBits) / packing_of_claim.bits;
+  packing_of_claim.parameters = times(words.elements(), word_bits) / packing_of_claim.bits;
   packing_of_claim.fault = scales != nullptr ? disagreement(words, *scales)
                                              : "weights " + shape_text(words) + " do not fit g_idx";
   return packing_of_claim;

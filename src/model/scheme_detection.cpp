@@ -45,6 +45,12 @@ Scheme detect_packed(const ModuleView& module) {
   return Scheme::kCtNvfp4;
 }
 
+// GPTQ's zero points are words of the type of its codes, those of AWQ's GEMV_FAST are floats.
+bool has_zeros_like(const ModuleView& module, const TensorInfo& words) {
+  const TensorInfo* zeros = module.find(Suffix::kQzeros);
+  return zeros != nullptr && zeros->dtype == words.dtype;
+}
+
 // AWQ, GPTQ and Marlin share suffixes; which axis is packed tells them apart. With I inputs, O
 // outputs and b bits: GPTQ [I*b/32, O], AWQ [I, O*b/32], both with scales [groups, O]; AWQ's GEMV
 // [O, I*b/32] with scales [O, groups, padded]; Marlin [I/16, O*b/2]. A small GEMV module can have
@@ -52,7 +58,7 @@ Scheme detect_packed(const ModuleView& module) {
 Scheme detect_qweight(const ModuleView& module) {
   const TensorInfo& words = *module.find(Suffix::kQweight);
   const TensorInfo* scales = module.find(Suffix::kScales);
-  if (words.dtype == Dtype::kI16) return Scheme::kAwqGemvFast;
+  if (words.dtype == Dtype::kI16 && !has_zeros_like(module, words)) return Scheme::kAwqGemvFast;
   if (scales == nullptr || scales->shape.size() < 2 || words.shape.size() < 2) {
     const bool awq = module.method == "awq" && !module.has(Suffix::kGroupIndex);
     return awq ? Scheme::kAwqGemm : Scheme::kGptq;

@@ -97,6 +97,29 @@ TEST(Packing, SolvesGptqWithAndWithoutGroupIndex) {
   EXPECT_NE(measure(eight).fault, "");
 }
 
+// 512 inputs of four bits in words of 8, 16 and 64 bits.
+TEST(Packing, SolvesGptqInWordsOfOtherTypes) {
+  const std::vector<std::pair<Dtype, std::uint64_t>> cases = {
+      {Dtype::kI8, 256}, {Dtype::kI16, 128}, {Dtype::kI64, 32}};
+  for (const auto& [words, height] : cases) {
+    expect_packing(
+        measure({tensor("m.qweight", words, {height, 96}),
+                 tensor("m.qzeros", words, {4, 96 * height / 512}),
+                 tensor("m.scales", Dtype::kF16, {4, 96}), tensor("m.g_idx", Dtype::kI32, {512})}),
+        4, 128, 512 * 96);
+  }
+}
+
+// Of a stack each matrix may have a group index of its own.
+TEST(Packing, SolvesStackedGptq) {
+  for (const std::vector<std::uint64_t>& index : {std::vector<std::uint64_t>{512}, {3, 512}}) {
+    expect_packing(measure({tensor("m.qweight", Dtype::kI32, {3, 64, 96}),
+                            tensor("m.scales", Dtype::kF16, {3, 4, 96}),
+                            tensor("m.g_idx", Dtype::kI32, index)}),
+                   4, 128, 3 * 512 * 96);
+  }
+}
+
 TEST(Packing, SolvesAwq) {
   expect_packing(
       measure({tensor("m.qweight", Dtype::kI32, {512, 12}),

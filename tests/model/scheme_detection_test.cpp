@@ -119,6 +119,17 @@ TEST(SchemeDetection, AsksTheMethodWhereTensorsAreTheSame) {
   EXPECT_EQ(detect_scheme(fixture.view), Scheme::kModelOptFp8);
 }
 
+TEST(SchemeDetection, TellsWordsOf16BitsByTheirZeroPoints) {
+  const auto scheme_of = [](Dtype zeros) {
+    return detect_scheme(
+        Fixture({tensor("m.qweight", Dtype::kI16, {16, 16}), tensor("m.qzeros", zeros, {2, 4}),
+                 tensor("m.scales", Dtype::kF16, {2, 16})})
+            .view);
+  };
+  EXPECT_EQ(scheme_of(Dtype::kI16), Scheme::kGptq);
+  EXPECT_EQ(scheme_of(Dtype::kF16), Scheme::kAwqGemvFast);
+}
+
 TEST(SchemeDetection, AsksTheConfigurationWhereShapesFitGemvAndGptq) {
   // 128 inputs and outputs in groups of 64, as AutoAWQ pads the scales.
   Fixture fixture({tensor("m.qweight", Dtype::kI32, {128, 16}),
