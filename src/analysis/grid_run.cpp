@@ -18,11 +18,25 @@
 namespace gridscope::analysis {
 namespace {
 
-// Threads for each that computes; the others wait for bytes.
-constexpr std::size_t kReadersPerJob = 4;
+// Threads for each that computes; the others wait for bytes, longer where a read is a round trip.
+constexpr std::size_t kReadersPerJob = 2;
+constexpr std::size_t kReadersPerJobOfFarFiles = 8;
 
 // Bytes of a tile whose memory is kept for the next one.
 constexpr std::uint64_t kKeptBytes = 16ULL * 1024 * 1024;
+
+bool is_far(const GridSide& side) {
+  constexpr std::uint64_t kOfNearFiles = 1024ULL * 1024;
+  return std::ranges::any_of(side.checkpoint->files, [](const auto& file) {
+    return file.source->uncached().read_size() > kOfNearFiles;
+  });
+}
+
+std::size_t readers_per_job(const GridPlan& plan) {
+  const bool far =
+      is_far(plan.source) || std::ranges::any_of(plan.builds, is_far, &GridBuildSide::side);
+  return far ? kReadersPerJobOfFarFiles : kReadersPerJob;
+}
 
 // The memory of the tiles under way, so many bytes at once. A tile that is larger than all of it
 // waits until it is alone.
@@ -95,7 +109,7 @@ class Run {
 
   Status run() {
     return parallel_chunks(
-        work_.size(), options_.jobs * kReadersPerJob,
+        work_.size(), options_.jobs * readers_per_job(plan_),
         [this](std::size_t i) { return do_tile(items_[work_[i].first], work_[i].second); },
         options_.stop);
   }

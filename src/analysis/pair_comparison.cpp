@@ -39,8 +39,8 @@ struct TileResult {
   GridTotals totals;
   GridTotals undone;  // with the norms' factor
   SourceGrid grid;
-  ColumnSums columns;  // of the first block, unless nothing is suspicious there
-  ColumnSums rows;     // likewise, of the first tile
+  ColumnSums columns;  // of the samples in which something is suspicious
+  ColumnSums rows;     // likewise, of the first one
   std::string remark;  // on the build's bytes
 };
 
@@ -251,12 +251,12 @@ class PairComparison final : public ItemComparison {
         count_moves(lattice, source, memory.codes, totals);
         add(totals, result.totals);
       }
-      const bool is_first = opens_tile && block.first == rows.first;
-      if (is_first) count_rule(lattice, source, result.grid);
-      if (fused && !(is_first && is_suspicious(totals))) continue;
+      const bool is_sample = tiles_.is_sample(block);
+      if (is_sample) count_rule(lattice, source, result.grid);
+      if (fused && !(is_sample && is_suspicious(totals))) continue;
       GRIDSCOPE_CHECK(decode_build(block, memory));
       if (!fused) compare_values(source, lattice, memory.build_rows, result);
-      if (!is_first) continue;
+      if (!is_sample) continue;
       const std::vector<double> originals = doubles(source);
       result.columns.add_rows(memory.build_rows, originals);
       if (block.first == 0) result.rows.append_rows(memory.build_rows, originals);

@@ -121,8 +121,7 @@ void RowReader::prepare(quant::RowRange pair_rows, LoadedTile& loaded,
   loaded.tile = {.rows = covering(pair_rows), .bytes = {}};
   const quant::TileNeeds needs = decoder_->needs(loaded.tile.rows);
   const std::uint64_t size = tile_bytes(pair_rows);
-  if (loaded.buffer.size() < size) loaded.buffer = std::vector<std::byte>(size);
-  std::span<std::byte> rest(loaded.buffer);
+  std::span<std::byte> rest = loaded.buffer.get(size);
   for (std::size_t i = 0; i < needs.size(); ++i) {
     const std::optional<quant::Strips>& strips = needs.at(i);
     const std::optional<model::StoredPlace>& place = weight_->places.at(i);

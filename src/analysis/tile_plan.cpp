@@ -15,9 +15,11 @@ using quant::WeightSpec;
 
 // Decoded values of a block stay in the second-level cache.
 constexpr std::uint64_t kBlockWeights = 64ULL * 1024;
-// Of both sides. Large enough to keep several connections busy, small enough for several tiles in
-// memory.
-constexpr std::uint64_t kTileBytes = 8ULL * 1024 * 1024;
+// What is measured by samples is known from so few, at a small part of the cost of all.
+constexpr std::uint64_t kBlocksPerSample = 48;
+// Of both sides. Large beside what a request costs, small enough for many tiles to be in memory, or
+// in a CPU's cache.
+constexpr std::uint64_t kTileBytes = 2ULL * 1024 * 1024;
 // Layouts that run down the inputs are read whole up to this size: below it strips cost more.
 constexpr std::uint64_t kInputMajorTileBytes = 32ULL * 1024 * 1024;
 
@@ -88,6 +90,10 @@ std::vector<quant::RowRange> TilePlan::pieces(quant::RowRange tile, std::uint64_
 
 std::vector<quant::RowRange> TilePlan::blocks(quant::RowRange part) const {
   return cut(part, block_rows);
+}
+
+bool TilePlan::is_sample(quant::RowRange block) const {
+  return block.first / block_rows % kBlocksPerSample == 0;
 }
 
 TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,

@@ -1,10 +1,12 @@
 #include "gridscope/http/curl_transport.hpp"
 
-// One thread owns every libcurl object. send() hands it an exchange and waits for the promise; the
-// thread adds it to the multi handle, moves bytes for all exchanges at once and calls their sinks
-// straight from libcurl's write callback, so that a byte is copied once on its way from libcurl's
-// buffer to where the caller wants it. A wake-up call of the multi handle is all that other threads
-// ever do with libcurl.
+// A driver is a thread that owns libcurl objects: no other touches them. send() hands an exchange
+// to the driver that has the least to do and waits for the promise; the driver adds it to its multi
+// handle, moves bytes for all its exchanges at once and calls their sinks straight from libcurl's
+// write callback, so that a byte is copied once on its way from libcurl's buffer to where the
+// caller wants it. A wake-up call of the multi handle is all that other threads ever do with
+// libcurl. There are two drivers, because decrypting and copying keep one busy before the line is
+// full.
 //
 // Stalls are measured here because libcurl's own limit counts whole seconds and also the time that
 // an exchange spends in its queue, waiting for one of the connections of its host.
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <future>
 #include <mutex>
@@ -31,8 +34,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr long kBufferBytes = 524'288;  // the most that libcurl 7.88 grants
+constexpr long kBufferBytes = 131'072;
 constexpr milliseconds kLongestPoll{1'000};
+constexpr std::size_t kDrivers = 2;
 constexpr long kCachedConnectionsPerSender = 4;  // several hosts take part in one download
 
 struct EasyDeleter {
@@ -337,25 +341,34 @@ void block_sigpipe() {
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
 }
 
-class CurlTransport final : public Transport {
+class Driver {
  public:
-  CurlTransport(Multi multi, TransportOptions options)
-      : options_(std::move(options)), multi_(std::move(multi)) {
-    driver_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
+  Driver(Multi multi, const TransportOptions& options)
+      : options_(options), multi_(std::move(multi)) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
   }
 
-  ~CurlTransport() override {
-    driver_.request_stop();
+  ~Driver() {
+    thread_.request_stop();
     curl_multi_wakeup(multi_.get());
-    driver_.join();
-    multi_.reset();
-    curl_global_cleanup();
+    thread_.join();
   }
 
-  CurlTransport(const CurlTransport&) = delete;
-  CurlTransport& operator=(const CurlTransport&) = delete;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
 
-  SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) override {
+  // How many senders wait for it.
+  [[nodiscard]] std::size_t senders() const { return senders_; }
+
+  SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) {
+    ++senders_;
+    SendResult result = exchange(request, sink, stop);
+    --senders_;
+    return result;
+  }
+
+ private:
+  SendResult exchange(const Request& request, BodySink& sink, const std::stop_token& stop) {
     auto exchange =
         std::make_unique<Exchange>(Exchange{.request = request, .sink = sink, .stop = stop});
     auto result = exchange->promise.get_future();
@@ -368,7 +381,6 @@ class CurlTransport final : public Transport {
     return result.get();
   }
 
- private:
   void drive(const std::stop_token& stop) {
     block_sigpipe();
     while (!stop.stop_requested()) {
@@ -459,12 +471,56 @@ class CurlTransport final : public Transport {
     return std::max(wait, milliseconds(0));
   }
 
-  const TransportOptions options_;
+  const TransportOptions& options_;
   Multi multi_;
+  std::atomic<std::size_t> senders_ = 0;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Exchange>> submitted_;  // guarded by mutex_
-  std::vector<std::unique_ptr<Exchange>> active_;     // the driver's
-  std::jthread driver_;
+  std::vector<std::unique_ptr<Exchange>> active_;     // the thread's
+  std::jthread thread_;
+};
+
+class CurlTransport final : public Transport {
+ public:
+  explicit CurlTransport(TransportOptions options) : options_(std::move(options)) {}
+
+  ~CurlTransport() override {
+    drivers_.clear();
+    curl_global_cleanup();
+  }
+
+  CurlTransport(const CurlTransport&) = delete;
+  CurlTransport& operator=(const CurlTransport&) = delete;
+
+  // Each driver has its share of the connections.
+  [[nodiscard]] Status start() {
+    const std::size_t connections = std::max<std::size_t>(1, options_.connections_per_host);
+    const std::size_t count = std::min(connections, kDrivers);
+    for (std::size_t i = 0; i < count; ++i) {
+      GRIDSCOPE_TRY(Multi multi, make_multi((connections + i) / count));
+      drivers_.push_back(std::make_unique<Driver>(std::move(multi), options_));
+    }
+    return {};
+  }
+
+  // Of equally busy drivers the first: requests in turn find its connections.
+  SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) override {
+    const auto least = std::ranges::min_element(drivers_, {}, &Driver::senders);
+    return (*least)->send(request, sink, stop);
+  }
+
+ private:
+  [[nodiscard]] static Result<Multi> make_multi(std::size_t connections) {
+    Multi multi(curl_multi_init());
+    if (multi == nullptr) return fail(ErrorCode::kInternal, "libcurl gave no multi handle");
+    const auto most = static_cast<long>(connections);
+    curl_multi_setopt(multi.get(), CURLMOPT_MAX_HOST_CONNECTIONS, most);
+    curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, most * kCachedConnectionsPerSender);
+    return multi;
+  }
+
+  const TransportOptions options_;
+  std::vector<std::unique_ptr<Driver>> drivers_;
 };
 
 }  // namespace
@@ -473,15 +529,9 @@ Result<std::unique_ptr<Transport>> make_curl_transport(const TransportOptions& o
   if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     return fail(ErrorCode::kInternal, "libcurl cannot start");
   }
-  Multi multi(curl_multi_init());
-  if (multi == nullptr) {
-    curl_global_cleanup();
-    return fail(ErrorCode::kInternal, "libcurl gave no multi handle");
-  }
-  const long connections = std::max(1L, static_cast<long>(options.connections_per_host));
-  curl_multi_setopt(multi.get(), CURLMOPT_MAX_HOST_CONNECTIONS, connections);
-  curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, connections * kCachedConnectionsPerSender);
-  return std::make_unique<CurlTransport>(std::move(multi), options);
+  auto transport = std::make_unique<CurlTransport>(options);
+  GRIDSCOPE_CHECK(transport->start());
+  return transport;
 }
 
 }  // namespace gridscope::http

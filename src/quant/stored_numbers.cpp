@@ -56,9 +56,9 @@ void load_columns(const TileNumbers& numbers, RowRange rows, std::span<double> o
 
 Status check_finite(const WeightSpec& spec, Companion companion, RowRange rows,
                     std::span<const double> numbers) {
-  const auto odd =
-      std::ranges::find_if(numbers, [](double number) { return !std::isfinite(number); });
-  if (odd == numbers.end()) return {};
+  const auto is_odd = [](double number) { return !std::isfinite(number); };
+  if (std::ranges::count_if(numbers, is_odd) == 0) return {};  // without a branch a number
+  const auto odd = std::ranges::find_if(numbers, is_odd);
   const auto index = static_cast<std::uint64_t>(odd - numbers.begin());
   const std::uint64_t stride = numbers.size() / rows.count;
   return corrupt(spec, fmt::format("its {} of row {}, group {} is {}", companion_name(companion),

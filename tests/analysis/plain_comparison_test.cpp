@@ -133,7 +133,7 @@ TEST(PlainComparison, PutsTilesTogether) {
   const GridPlan plan = check.plan();
   const auto comparison = open_comparison(plan, plan.items.at(0));
   ASSERT_THAT(comparison, test::IsOk());
-  EXPECT_EQ((*comparison)->tiles().tiles(), 2U);
+  EXPECT_GT((*comparison)->tiles().tiles(), 1U);
   const PlainTensor tensor = test::compared<PlainTensor>(plan);
   EXPECT_EQ(tensor.values, values.size());
   EXPECT_EQ(tensor.different, 1U);

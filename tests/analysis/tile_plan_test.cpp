@@ -45,8 +45,21 @@ TEST(TilePlan, CutsALargeWeightIntoTilesOfBoundedSize) {
   const TilePlan plan = plan_tiles(source, build, pair(4096, 2816));
   EXPECT_EQ(plan.bytes_per_row, 2816U * 5 / 2);
   EXPECT_GT(plan.tiles(), 1U);
-  EXPECT_LE(plan.tile_bytes(), 8U * 1024 * 1024);
+  EXPECT_LE(plan.tile_bytes(), 2U * 1024 * 1024);
   expect_covers(plan);
+}
+
+TEST(TilePlan, SamplesTheFirstBlockAndFewOthers) {
+  const auto source = weight(Scheme::kPlain, 4096, 2816, 4096ULL * 2816 * 2);
+  const auto build = weight(Scheme::kCtPackQuantized, 4096, 2816, 4096ULL * 2816 / 2);
+  const TilePlan plan = plan_tiles(source, build, pair(4096, 2816));
+  std::vector<std::uint64_t> samples;
+  for (std::uint64_t tile = 0; tile < plan.tiles(); ++tile) {
+    for (const quant::RowRange block : plan.blocks(plan.tile(tile))) {
+      if (plan.is_sample(block)) samples.push_back(block.first);
+    }
+  }
+  EXPECT_EQ(samples, (std::vector<std::uint64_t>{0, 48 * 23, 96 * 23, 144 * 23}));
 }
 
 TEST(TilePlan, CutsTilesIntoPiecesOfWholeBlocks) {

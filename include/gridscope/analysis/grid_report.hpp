@@ -41,7 +41,7 @@ struct SourceGrid {
   std::uint64_t non_finite = 0;
   std::map<std::uint64_t, std::uint64_t> group_sizes = {};  // found size -> weights on such a grid
   std::map<int, std::uint64_t> top_levels = {};  // of the largest weight, q or -q -> on-grid groups
-  // The published repack rule as a second opinion, on the groups of the first row of each tile.
+  // The published repack rule as a second opinion, on the groups of a row in about a thousand.
   std::uint64_t rule_groups = 0;
   std::uint64_t rule_accepts = 0;
   std::uint64_t rule_accepts_alone = 0;  // where the exact recovery finds no grid

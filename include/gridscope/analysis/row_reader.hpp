@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "gridscope/core/buffer.hpp"
 #include "gridscope/core/result.hpp"
 #include "gridscope/io/byte_source.hpp"
 #include "gridscope/model/checkpoint.hpp"
@@ -22,7 +23,7 @@ namespace gridscope::analysis {
 // Bytes of a tile. The buffer may be larger: it is kept from one tile to the next.
 struct LoadedTile {
   quant::Tile tile = {};
-  std::vector<std::byte> buffer = {};
+  Buffer buffer = {};
 };
 
 class RowReader {

@@ -28,6 +28,8 @@ struct TilePlan {
                                                     std::uint64_t bytes) const;
   // The blocks of a tile or a piece, in order.
   [[nodiscard]] std::vector<quant::RowRange> blocks(quant::RowRange part) const;
+  // Whether the block is looked at closer: the first one, and few after it.
+  [[nodiscard]] bool is_sample(quant::RowRange block) const;
   [[nodiscard]] std::uint64_t tile_bytes() const { return tile_rows * bytes_per_row; }
 };
 

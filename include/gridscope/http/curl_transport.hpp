@@ -24,7 +24,7 @@ struct TransportOptions {
 // All the headers of one response together, interim responses included.
 inline constexpr std::size_t kMaxHeaderBytes = 262'144;
 
-// Transport by libcurl: one multi handle on one thread, connections kept and shared by all senders.
+// Transport by libcurl on threads of its own, connections kept and shared by all senders.
 // A request that a kept connection loses before its first response byte is sent once more on a new
 // one; nothing else is repeated. Must outlive every send(). Errors: kInternal when libcurl cannot
 // start.

@@ -232,7 +232,8 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
   const auto half_step = hn::BitCast(shorts, spread(&parts.half_step[part]));
   Window window{.least = hn::Set(words, 0xffff), .most = hn::Zero(words)};
   auto largest = hn::Zero(shorts);
-  auto errors = hn::Zero(shorts);
+  auto sum = hn::Zero(shorts);
+  std::array<hn::VFromD<Shorts>, 4> errors;
   VectorSums sums{.squared_error = zero_sum(), .squared_source = zero_sum(), .product = zero_sum()};
   for (std::size_t i = 0; i < 4; ++i) {
     const auto stored =
@@ -240,8 +241,8 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
     widen(stored, window);
     const auto weights = source_units(stored, per_unit);
     const auto error = hn::Abs(hn::Sub(build.values[i], weights));
-    counts.moved += static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Gt(error, half_step)));
-    errors = hn::Add(errors, error);
+    errors[i] = error;
+    sum = hn::Add(sum, error);
     add_products(error, error, sums.squared_error);
     add_products(weights, weights, sums.squared_source);
     add_products(weights, build.values[i], sums.product);
@@ -249,7 +250,12 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
         static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Eq(error, hn::Zero(shorts))));
     largest = hn::Max(largest, error);
   }
-  store_sums(sums, errors, part, out);
+  if (!hn::AllFalse(shorts, hn::Gt(largest, half_step))) {
+    for (const auto& error : errors) {
+      counts.moved += static_cast<std::uint32_t>(hn::CountTrue(shorts, hn::Gt(error, half_step)));
+    }
+  }
+  store_sums(sums, sum, part, out);
   const auto base = spread(&parts.base[part]);
   const auto end = hn::Add(base, hn::Set(words, kWindow << 8));
   // Errors that large are far beyond any step, but they and their squares would be too large to add
