@@ -39,9 +39,10 @@ struct TileResult {
   GridTotals totals;
   GridTotals undone;  // with the norms' factor
   SourceGrid grid;
-  ColumnSums columns;  // of the samples in which something is suspicious
-  ColumnSums rows;     // likewise, of the first one
-  std::string remark;  // on the build's bytes
+  ColumnSums columns;   // of the samples in which something is suspicious
+  ColumnSums rows;      // likewise, of the first one
+  std::string remark;   // on the build's bytes
+  bool settles = true;  // groups of the source, as far as was tried
 };
 
 // The type that build values are rounded to.
@@ -238,13 +239,13 @@ class PairComparison final : public ItemComparison {
     for (const RowRange block : tiles_.blocks(rows)) {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
       GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
-      const bool may_settle = fused && memory.codes.group_size == group_size_;
-      if (may_settle != lattice.settled.has_value()) {
-        lattice.settled = may_settle ? std::optional(quant::SettledGroups()) : std::nullopt;
-      }
       GridTotals totals;
       if (fused) totals.sums = quant::compare_int4_bf16(memory.codes, source);
-      if (may_settle) quant::settle_grids(memory.codes, source, *lattice.settled);
+      const bool may_settle = fused && result.settles && totals.sums.source_non_finite == 0;
+      if (!may_settle || !settle(source, memory)) {
+        result.settles = false;
+        lattice.settled = std::nullopt;
+      }
       fit_lattice(source, lattice);
       count_classes(lattice, from_, result.grid);
       if (fused) {
@@ -272,6 +273,16 @@ class PairComparison final : public ItemComparison {
   [[nodiscard]] Result<bool> read_codes(RowRange block, TileMemory& memory) const {
     if (norm_factors_ || dtype_ != Dtype::kBF16 || !build_.is_contiguous()) return false;
     return build_.decoder().decode_int4(memory.build.tile, build_.covering(block), memory.codes);
+  }
+
+  // Settles what groups of the source it can: false where that is too few to be worth it.
+  [[nodiscard]] bool settle(const SourceRows& source, TileMemory& memory) const {
+    constexpr std::uint64_t kMostTriedForOne = 8;
+    if (memory.codes.group_size != group_size_) return false;
+    auto& settled = memory.lattice.settled;
+    if (!settled) settled.emplace();
+    quant::settle_grids(memory.codes, source, *settled);
+    return settled->count() * kMostTriedForOne >= memory.codes.rows * memory.codes.groups;
   }
 
   void compare_values(const SourceRows& source, const SourceLattice& lattice, const RowBlock& build,

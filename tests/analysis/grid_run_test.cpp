@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <thread>
 
 #include "analysis/small_models.hpp"
+#include "gridscope/quant/cpu_target.hpp"
 #include "support/checkpoint_values.hpp"
 #include "support/fakes.hpp"
 
@@ -157,6 +159,34 @@ TEST(GridRun, TakesAMissingCompanionForAnAnswer) {
 }
 
 // A zero point out of range in each of two tiles: the fault does not depend on which comes first.
+// Groups are settled where a build kept the levels, searched after a block in which it did not or
+// in which a weight is no number, and all searched where the scalar target works.
+TEST(GridRun, SaysTheSameOfGroupsHoweverTheyAreFound) {
+  const quant::LeveledWeight weight = on_grid(400, 3072);
+  quant::LeveledWeight moved = weight;
+  for (std::size_t i = 0; i < 30UL * 3072; ++i) {
+    moved.levels[i] = static_cast<std::int16_t>(moved.levels[i] ^ 1);
+  }
+  quant::LeveledWeight odd = weight;
+  odd.scales[3 * 96 + 5] = std::numeric_limits<double>::quiet_NaN();
+  const auto source_grid = [](const quant::LeveledWeight& of, const quant::LeveledWeight& build) {
+    SmallModel source;
+    source.weight(layer(0) + "mlp.down_proj", of, plain_format());
+    SmallModel built;
+    built.weight(layer(0) + "mlp.down_proj", build, int4_format());
+    const SmallCheck check(source, {built});
+    const GridTensor tensor = tensor_of(run(check.plan(), 1), 0);
+    EXPECT_THAT(quant::force_cpu_target("SCALAR"), IsOk());
+    EXPECT_EQ(tensor_of(run(check.plan(), 1), 0), tensor);
+    EXPECT_THAT(quant::force_cpu_target(""), IsOk());
+    return tensor.source_grid;
+  };
+  EXPECT_EQ(source_grid(weight, weight).on_grid, 400U * 96);
+  EXPECT_EQ(source_grid(weight, moved), source_grid(weight, weight));
+  EXPECT_EQ(source_grid(odd, weight).non_finite, 1U);
+  EXPECT_EQ(source_grid(odd, weight).on_grid, 400U * 96 - 1);
+}
+
 TEST(GridRun, NamesTheSameFaultWhateverTheJobs) {
   const quant::LeveledWeight weight = on_grid(360, 3072);
   quant::LeveledWeight zeroed = weight;

@@ -36,7 +36,8 @@ struct SettledGroups {
 };
 
 // Settles what groups of the build's size it can.
-// Requires: source as in compare_int4_bf16(); build.rows * build.groups < 2^32.
+// Requires: source as in compare_int4_bf16(), every weight finite; build.rows * build.groups <
+// 2^32.
 void settle_grids(const Int4Rows& build, const SourceRows& source, SettledGroups& out);
 
 }  // namespace gridscope::quant

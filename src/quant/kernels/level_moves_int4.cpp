@@ -147,17 +147,18 @@ HWY_INLINE void count_vector(hn::VFromD<Ints> difference, LevelMoves& moves) {
 HWY_INLINE void count_together(const std::uint8_t* weights, const std::int8_t* levels,
                                float per_step, LevelMoves& moves) {
   const Ints d;
+  std::array<hn::VFromD<Ints>, kTogether / hn::MaxLanes(Ints{})> differences;
   auto any = hn::Zero(d);
-  for (std::size_t i = 0; i < kTogether; i += hn::Lanes(d)) {
-    any = hn::Or(any, find_moves(weights + 2 * i, levels + i, per_step));
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    const std::size_t first = i * hn::MaxLanes(d);
+    differences[i] = find_moves(weights + 2 * first, levels + first, per_step);
+    any = hn::Or(any, differences[i]);
   }
   if (hn::AllTrue(d, hn::Eq(any, hn::Zero(d)))) {
     moves.counts[LevelMoves::kFarthest] += kTogether;
     return;
   }
-  for (std::size_t i = 0; i < kTogether; i += hn::Lanes(d)) {
-    count_vector(find_moves(weights + 2 * i, levels + i, per_step), moves);
-  }
+  for (const auto& difference : differences) count_vector(difference, moves);
 }
 
 void count_segment(const Segment& segment, LevelMoves& moves) {

@@ -47,7 +47,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 using FloatBits = hn::ScalableTag<std::uint32_t>;
-using Words = hn::ScalableTag<std::uint16_t>;
 using Bytes = hn::Full128<std::uint8_t>;
 using Four = hn::Full128<float>;
 using FourBits = hn::Full128<std::uint32_t>;
@@ -97,8 +96,7 @@ struct Bounds {
 
 // What one group tells; the lanes of each are still to be taken together.
 struct Look {
-  hn::VFromD<Four> low;
-  hn::VFromD<Four> high;
+  Bounds bounds;
   hn::VFromD<Bytes> magnitudes;
 };
 
@@ -120,8 +118,8 @@ HWY_INLINE hn::VFromD<Floats> multiples_over_levels(hn::VFromD<FloatBits> codes)
   }
 }
 
-// `weights`: BF16 numbers in the upper halves. NaN bounds nothing on x86, elsewhere it may forbid
-// all, which leaves a group open.
+// `weights`: BF16 numbers in the upper halves. What is less than 0 is NaN as a number, which bounds
+// nothing on x86; elsewhere it may forbid all, which leaves a group open.
 HWY_INLINE void narrow(hn::VFromD<FloatBits> weights, hn::VFromD<FloatBits> codes, Bounds& bounds) {
   const Floats d;
   const FloatBits bits_d;
@@ -150,14 +148,13 @@ HWY_INLINE auto fold_blocks(D d, hn::VFromD<D> v, const Op& together) {
   }
 }
 
-// The first one. `most`: the largest magnitude of a weight so far, times two.
+// The first one.
 template <std::size_t kParts>
-HWY_INLINE Look look_at(const Groups<kParts>& groups, hn::VFromD<Words>& most) {
+HWY_INLINE Look look_at(const Groups<kParts>& groups) {
   // By code, bit q - 1 for level q or -q.
   HWY_ALIGN static constexpr std::array<std::uint8_t, 16> kMagnitudes = {
       128, 64, 32, 16, 8, 4, 2, 1, 0, 1, 2, 4, 8, 16, 32, 64};
   const Bytes bytes;
-  const Words words;
   const FloatBits bits;
   const hn::Repartition<std::uint16_t, Bytes> pairs_d;
   const hn::Rebind<std::uint8_t, FloatBits> few_bytes;
@@ -171,8 +168,6 @@ HWY_INLINE Look look_at(const Groups<kParts>& groups, hn::VFromD<Words>& most) {
     const std::uint8_t* weights = groups.weights + part * kPartBytes * 4;
     for (std::size_t i = 0; i < kPartBytes; i += kLanes) {
       const auto stored = hn::LoadU(bits, reinterpret_cast<const std::uint32_t*>(weights) + i);
-      const auto doubled = hn::BitCast(words, stored);
-      most = hn::Max(most, hn::Add(doubled, doubled));
       const auto signed_alike = hn::Xor(stored, sign);
       const auto two = hn::PromoteTo(bits, hn::LoadU(few_bytes, codes + i));
       narrow(hn::ShiftLeft<16>(signed_alike), hn::And(two, hn::Set(bits, 0xf)), bounds);
@@ -184,14 +179,10 @@ HWY_INLINE Look look_at(const Groups<kParts>& groups, hn::VFromD<Words>& most) {
     magnitudes = hn::Or(magnitudes, hn::TableLookupBytes(table, hn::And(two, low_bits)));
     magnitudes = hn::Or(magnitudes, hn::TableLookupBytes(table, hn::And(odd, low_bits)));
   }
-  const auto larger = [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
-  const auto smaller = [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); };
-  return {.low = fold_blocks(Floats(), bounds.low, larger),
-          .high = fold_blocks(Floats(), bounds.high, smaller),
-          .magnitudes = magnitudes};
+  return {.bounds = bounds, .magnitudes = magnitudes};
 }
 
-// Lane j: the four lanes of vector j together.
+// Lane j of each block: the four lanes of that block of vector j together.
 template <class V, class Op>
 HWY_INLINE V fold_lanes(V a, V b, V c, V e, const Op& together) {
   const hn::DFromV<V> d;
@@ -264,15 +255,14 @@ template <std::size_t kParts>
 HWY_INLINE Findings look_at_four(const Groups<kParts>& groups) {
   const auto larger = [](auto x, auto y) HWY_ATTR { return hn::Max(x, y); };
   const auto smaller = [](auto x, auto y) HWY_ATTR { return hn::Min(x, y); };
-  auto most = hn::Zero(Words());
-  const Look a = look_at(groups, most);
-  const Look b = look_at(groups.from(1), most);
-  const Look c = look_at(groups.from(2), most);
-  const Look e = look_at(groups.from(3), most);
-  Steps steps{.low = fold_lanes(a.low, b.low, c.low, e.low, larger),
-              .high = fold_lanes(a.high, b.high, c.high, e.high, smaller)};
-  const bool is_finite = hn::AllTrue(Words(), hn::Lt(most, hn::Set(Words(), 0xff00)));
-  if (!is_finite) steps.high = hn::Zero(Four());
+  const Look a = look_at(groups);
+  const Look b = look_at(groups.from(1));
+  const Look c = look_at(groups.from(2));
+  const Look e = look_at(groups.from(3));
+  const auto low = fold_lanes(a.bounds.low, b.bounds.low, c.bounds.low, e.bounds.low, larger);
+  const auto high = fold_lanes(a.bounds.high, b.bounds.high, c.bounds.high, e.bounds.high, smaller);
+  const Steps steps{.low = fold_blocks(Floats(), low, larger),
+                    .high = fold_blocks(Floats(), high, smaller)};
   Findings found;
   find_steps(steps, groups.scales, found);
   fold_sets(a, b, c, e, found);
