@@ -20,7 +20,7 @@ namespace {
 
 // Threads for each that computes; the others wait for bytes, longer where a read is a round trip.
 constexpr std::size_t kReadersPerJob = 2;
-constexpr std::size_t kReadersPerJobOfFarFiles = 8;
+constexpr std::size_t kReadersPerJobOfFarFiles = 6;
 
 // Bytes of a tile whose memory is kept for the next one.
 constexpr std::uint64_t kKeptBytes = 16ULL * 1024 * 1024;

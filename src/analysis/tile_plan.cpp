@@ -19,7 +19,7 @@ constexpr std::uint64_t kBlockWeights = 64ULL * 1024;
 constexpr std::uint64_t kBlocksPerSample = 48;
 // Of both sides. Large beside what a request costs, small enough for many tiles to be in memory, or
 // in a CPU's cache.
-constexpr std::uint64_t kTileBytes = 2ULL * 1024 * 1024;
+constexpr std::uint64_t kTileBytes = 4ULL * 1024 * 1024;
 // Layouts that run down the inputs are read whole up to this size: below it strips cost more.
 constexpr std::uint64_t kInputMajorTileBytes = 32ULL * 1024 * 1024;
 

@@ -60,10 +60,12 @@ Result<std::optional<Shard>> read_shard(const std::string& text) {
   return Shard{.index = *index, .count = *count};
 }
 
-// A part is no more than results: what they are worth is decided when all are there.
+// A part is no more than results, in a form of its own: what they are worth is decided, and
+// written, when all are there.
 Status check_shard(const Arguments& arguments) {
-  for (const std::string_view option : {"require", "max-moved", "min-sqnr"}) {
-    if (!arguments.given(option)) continue;
+  for (const std::string_view option : {"require", "max-moved", "min-sqnr", "fail-on", "format"}) {
+    const bool counts = option == "format" && arguments.flag("plan");
+    if (counts || !arguments.given(option)) continue;
     return wrong(fmt::format("grid-check: --{} has no effect with --shard", option),
                  "give it to --merge, which judges all parts together");
   }
@@ -112,9 +114,13 @@ std::string render(const GridReport& report, std::string_view format) {
 
 Result<Answer> plan(const Arguments& arguments, const app::GridCheckRequest& request,
                     app::Context& context) {
+  const std::string format = arguments.text("format");
+  if (format == "markdown") {
+    return wrong("grid-check: a plan has no Markdown form", "give --format text or json");
+  }
   GRIDSCOPE_TRY(const auto cost, app::plan_grid_check(request, context));
-  return Answer{.text = arguments.text("format") == "json" ? report::grid_cost_json(cost)
-                                                           : report::grid_cost_text(cost)};
+  return Answer{.text =
+                    format == "json" ? report::grid_cost_json(cost) : report::grid_cost_text(cost)};
 }
 
 Result<GridReport> merge(const Arguments& arguments, app::Context& context) {

@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kSha256Digits = 64;
 // A longer range is asked for in pieces of this, at once: one connection of many hosts is slower
 // than the line.
-constexpr std::uint64_t kMaxPieceBytes = 2ULL * 1024 * 1024;
+constexpr std::uint64_t kMaxPieceBytes = 4ULL * 1024 * 1024;
 
 constexpr std::string_view kIgnoredRemedy =
     "reading on takes more bytes than needed; a downloaded copy is faster";

@@ -108,18 +108,21 @@ TEST_F(GridCheckVerb, ShardsAreMergedIntoTheReportOfOneRun) {
   EXPECT_THAT(run_words(merge), test::IsOk());
 }
 
-// A part has no verdict: they would be without effect.
-TEST_F(GridCheckVerb, RequirementsOfAPartAreRefused) {
+// A part has no verdict and one form: they would be without effect.
+TEST_F(GridCheckVerb, RequirementsAndFormatsOfAPartAreRefused) {
   for (const std::vector<std::string>& requirement :
        {std::vector<std::string>{"--require", "exact"},
         {"--max-moved", "0"},
-        {"--min-sqnr", "1"}}) {
+        {"--min-sqnr", "1"},
+        {"--fail-on", "error"},
+        {"--format", "markdown"}}) {
     std::vector<std::string> options = {"--shard", "1/2"};
     options.insert(options.end(), requirement.begin(), requirement.end());
     EXPECT_THAT(run("build", options),
                 test::Fails(ErrorCode::kInvalidArgument,
                             AllOf(HasSubstr(requirement[0]), HasSubstr("--merge"))));
   }
+  EXPECT_THAT(run("build", {"--shard", "1/2", "--plan", "--json"}), test::IsOk());
 }
 
 TEST_F(GridCheckVerb, ValuesThatMakeNoSenseAreNamed) {
@@ -133,6 +136,7 @@ TEST_F(GridCheckVerb, ValuesThatMakeNoSenseAreNamed) {
   for (const char* shard : {"0/2", "3/2", "2", "1/0", "a/b", "1/2/3"}) {
     refused({"--shard", shard}, "--shard: expected I/N");
   }
+  refused({"--plan", "--format", "markdown"}, "no Markdown form");
   refused({"--tensor", "nothing*"}, "is named \"nothing*\"");
   EXPECT_THAT(run_words({path("source")}),
               test::Fails(ErrorCode::kInvalidArgument, HasSubstr("BUILD is missing")));

@@ -117,7 +117,7 @@ TEST_F(RemoteFileTest, MergesNeighboursAndReadsTheRestInParallel) {
 }
 
 TEST(RemoteFilePieces, ALongRangeIsReadOverSeveralConnections) {
-  constexpr std::size_t kSize = 5'000'000;
+  constexpr std::size_t kSize = 10'000'000;
   test::HubRepo repo = small_repo();
   repo.files[std::string(kLargePath)].text = pattern(kSize);
   World world({}, repo);
