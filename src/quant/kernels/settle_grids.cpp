@@ -139,7 +139,7 @@ HWY_INLINE void narrow(hn::VFromD<FloatBits> weights, hn::VFromD<FloatBits> code
 
 // The 128-bit blocks of a vector together.
 template <class D, class Op>
-HWY_INLINE auto fold_blocks(D d, hn::VFromD<D> v, const Op& together) {
+HWY_INLINE auto fold_blocks([[maybe_unused]] D d, hn::VFromD<D> v, const Op& together) {
   if constexpr (hn::MaxLanes(D{}) * sizeof(hn::TFromD<D>) == 16) {
     return v;
   } else {
@@ -209,7 +209,9 @@ struct Findings {
   std::array<std::uint32_t, kTogether> magnitudes;
 };
 
-HWY_INLINE unsigned bits_of(hn::MFromD<Four> mask) {
+// Of the four lanes.
+template <class Mask>
+HWY_INLINE unsigned bits_of(Mask mask) {
   std::array<std::uint8_t, 8> bits = {};
   hn::StoreMaskBits(Four(), mask, bits.data());
   return bits[0];
