@@ -114,7 +114,7 @@ std::string render(const GridReport& report, std::string_view format) {
 
 Result<Answer> plan(const Arguments& arguments, const app::GridCheckRequest& request,
                     app::Context& context) {
-  const std::string format = arguments.text("format");
+  const std::string& format = arguments.text("format");
   if (format == "markdown") {
     return wrong("grid-check: a plan has no Markdown form", "give --format text or json");
   }
