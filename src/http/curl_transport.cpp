@@ -343,8 +343,8 @@ void block_sigpipe() {
 
 class Driver {
  public:
-  Driver(Multi multi, const TransportOptions& options)
-      : options_(options), multi_(std::move(multi)) {
+  Driver(Multi multi, std::size_t connections, const TransportOptions& options)
+      : options_(options), connections_(connections), multi_(std::move(multi)) {
     thread_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
   }
 
@@ -357,8 +357,10 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // How many senders wait for it.
-  [[nodiscard]] std::size_t senders() const { return senders_; }
+  // How many senders wait for each of its connections.
+  [[nodiscard]] double load() const {
+    return static_cast<double>(senders_) / static_cast<double>(connections_);
+  }
 
   SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) {
     ++senders_;
@@ -388,7 +390,8 @@ class Driver {
       end_cancelled_and_stalled();
       int running = 0;
       curl_multi_perform(multi_.get(), &running);
-      reap();
+      // What has ended may have made way for what was queued, of which libcurl does not wake up.
+      if (reap()) continue;
       curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(poll_timeout().count()), nullptr);
     }
   }
@@ -440,7 +443,9 @@ class Driver {
     return false;
   }
 
-  void reap() {
+  // Whether anything has ended.
+  bool reap() {
+    const std::size_t before = active_.size();
     int left = 0;
     while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
       if (message->msg != CURLMSG_DONE) continue;
@@ -452,6 +457,7 @@ class Driver {
       finish(**done, code);
       active_.erase(done);
     }
+    return active_.size() < before;
   }
 
   // The sender may go on, and take request and sink away, as soon as the promise is kept.
@@ -472,6 +478,7 @@ class Driver {
   }
 
   const TransportOptions& options_;
+  const std::size_t connections_;
   Multi multi_;
   std::atomic<std::size_t> senders_ = 0;
   std::mutex mutex_;
@@ -497,15 +504,16 @@ class CurlTransport final : public Transport {
     const std::size_t connections = std::max<std::size_t>(1, options_.connections_per_host);
     const std::size_t count = std::min(connections, kDrivers);
     for (std::size_t i = 0; i < count; ++i) {
-      GRIDSCOPE_TRY(Multi multi, make_multi((connections + i) / count));
-      drivers_.push_back(std::make_unique<Driver>(std::move(multi), options_));
+      const std::size_t share = (connections + i) / count;
+      GRIDSCOPE_TRY(Multi multi, make_multi(share));
+      drivers_.push_back(std::make_unique<Driver>(std::move(multi), share, options_));
     }
     return {};
   }
 
   // Of equally busy drivers the first: requests in turn find its connections.
   SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) override {
-    const auto least = std::ranges::min_element(drivers_, {}, &Driver::senders);
+    const auto least = std::ranges::min_element(drivers_, {}, &Driver::load);
     return (*least)->send(request, sink, stop);
   }
 

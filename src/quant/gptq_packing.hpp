@@ -13,7 +13,8 @@
 namespace gridscope::quant {
 
 inline constexpr std::initializer_list<Dtype> kGptqWords = {Dtype::kI32, Dtype::kU32, Dtype::kI8,
-                                                            Dtype::kI16, Dtype::kI64};
+                                                            Dtype::kU8,  Dtype::kI16, Dtype::kU16,
+                                                            Dtype::kI64, Dtype::kU64};
 
 [[nodiscard]] std::uint64_t word_bits_of(Dtype words);
 

@@ -289,8 +289,9 @@ TEST(GptqDecoder, RefusesIncompleteWeights) {
 }
 
 TEST(GptqDecoder, RefusesTypesThatTheFormatDoesNotHave) {
-  expect_refused("its codes is F32 [4, 8], expected I32 or U32 or I8 or I16 or I64",
-                 [](WeightSpec& spec) { spec[Companion::kCodes]->dtype = Dtype::kF32; });
+  expect_refused(
+      "its codes is F32 [4, 8], expected I32 or U32 or I8 or U8 or I16 or U16 or I64 or U64",
+      [](WeightSpec& spec) { spec[Companion::kCodes]->dtype = Dtype::kF32; });
   expect_refused("its zero point is I16 [1, 1], expected I32",
                  [](WeightSpec& spec) { spec[Companion::kZeroPoint]->dtype = Dtype::kI16; });
   expect_refused("its group index is F32 [32], expected I32 or I64",

@@ -224,8 +224,10 @@ HWY_INLINE void find_steps(const Steps& steps, const float* scales, Findings& fo
                          HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); };
   const auto magnitude = hn::Abs(hn::LoadU(d, scales));
   const auto scale = times(magnitude, kMultiple);
-  // Scales of many bits are multiplied inexactly.
-  const auto is_exact = hn::Eq(hn::MulSub(magnitude, hn::Set(d, kMultiple), scale), hn::Zero(d));
+  // 840 is 105 * 8: a scale of more than 17 significant bits is multiplied inexactly.
+  const FourBits bits;
+  const auto rest = hn::And(hn::BitCast(bits, magnitude), hn::Set(bits, 0x7f));
+  const auto is_exact = hn::RebindMask(d, hn::Eq(rest, hn::Zero(bits)));
   const auto slack = hn::IfThenElse(is_exact, hn::Zero(d), times(scale, kRoom));
   const auto least = hn::Sub(scale, slack);
   const auto most = hn::Add(scale, slack);
@@ -235,7 +237,10 @@ HWY_INLINE void find_steps(const Steps& steps, const float* scales, Findings& fo
   const auto is_near = hn::And(hn::Gt(scale, times(steps.high, 1 - kNear)),
                                hn::Lt(scale, times(steps.low, 1 + kNear)));
   const auto is_clear = hn::Or(among, hn::Or(smaller, larger));
-  const auto have = hn::Le(steps.low, steps.high);
+  // Where the steps reach beyond the limits, their ends are not known.
+  const auto is_within = hn::And(hn::Gt(steps.low, hn::Set(d, kMultiple * kLeastStep)),
+                                 hn::Lt(steps.high, hn::Set(d, kMultiple * kMostStep)));
+  const auto have = hn::And(hn::Le(steps.low, steps.high), is_within);
   found.have_step = bits_of(hn::And(have, hn::And(is_near, is_clear)));
   found.smaller = bits_of(smaller);
   found.larger = bits_of(larger);

@@ -89,7 +89,8 @@ TEST_P(SettleGrids, SettlesWhatIsGivenBackNumberForNumber) {
     EXPECT_GT(settled, pair.scales.size() * 9 / 10);
   }
   // The same with negative steps, and with steps near to where BF16 ends.
-  for (const float factor : {-1.0F, 0x1p-95F, 0x1p-120F, 0x1p-127F, 0x1p+90F, 0x1p+110F}) {
+  for (const float factor :
+       {-1.0F, 0x1p-95F, 0x1p-120F, 0x1p-127F, 0x1p+90F, 0x1p+110F, 1.8e-28F, 1.7e+31F}) {
     auto scaled = pair;
     for (float& scale : scaled.scales) scale *= factor;
     for (std::size_t i = 0; i < scaled.codes.size(); ++i) {
@@ -97,6 +98,28 @@ TEST_P(SettleGrids, SettlesWhatIsGivenBackNumberForNumber) {
       scaled.source[i] = to_bf16(level * static_cast<double>(scaled.scales[i / 32]));
     }
     expect_as_searched(scaled);
+  }
+}
+
+// Where a scale lies by the ends of the feasible steps, and in float beside them.
+TEST_P(SettleGrids, TellsScalesAtTheEndsOfTheSteps) {
+  const auto pair = test::make_pair({.rows = 8, .columns = 512, .scale_dtype = Dtype::kF32}, 19);
+  const auto bytes = pair.source_bytes();
+  std::vector<GridFit> fits(pair.rows * pair.groups);
+  fit_grids(bytes, pair.group_size, {}, fits);
+  for (const bool low : {true, false}) {
+    for (const float beside : {0.0F, 1.0F, -INFINITY, INFINITY}) {
+      auto moved = pair;
+      for (std::size_t g = 0; g < fits.size(); ++g) {
+        const auto end = static_cast<float>(low ? fits[g].step_low : fits[g].step_high);
+        moved.scales[g] = beside == 0.0F ? end : std::nextafter(end, beside);
+        if (beside == 1.0F) moved.scales[g] = test::to_bf16_number(static_cast<double>(end));
+      }
+      const std::size_t settled = expect_as_searched(moved);
+      if (beside == 1.0F) {
+        EXPECT_EQ(settled > 0, GetParam() != "SCALAR");
+      }
+    }
   }
 }
 
