@@ -58,7 +58,7 @@ constexpr std::size_t kPartBytes = kPartWeights * 2;  // of the source
 // Sums over the weights of parts, in units.
 struct PartSums {
   std::vector<std::array<std::int32_t, 4>> products;  // |e|, e^2, v^2, v y
-  std::vector<std::int32_t> build;                    // y^2
+  std::vector<std::uint32_t> build;                   // y^2: 2^31 where all are 8 * 2^10
   std::vector<std::int16_t> largest;                  // error, where it may be the worst
 
   explicit PartSums(std::size_t count) : products(count), build(count), largest(count) {}
@@ -173,7 +173,9 @@ HWY_INLINE void store_sums(const VectorSums& sums, hn::VFromD<Shorts> errors, st
   HWY_ALIGN std::array<std::int32_t, hn::MaxLanes(Ints{})> lanes;
   const auto pairs = hn::Add(build, hn::Shuffle2301(build));
   hn::Store(hn::Add(pairs, hn::Shuffle1032(pairs)), d, lanes.data());
-  for (std::size_t block = 0; block < kBlocks; ++block) out.build[part + block] = lanes[4 * block];
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    out.build[part + block] = static_cast<std::uint32_t>(lanes[4 * block]);
+  }
 }
 
 // The largest one of each block.

@@ -119,7 +119,7 @@ inline RowTraits describe_parts(const PartTerms& terms, Parts& parts) {
         hn::IfThenElse(in_range, hn::Sub(exponent, unit_bits), hn::Set(bits_d, 127)));
     const auto per_unit = hn::Sub(hn::Set(bits_d, 254U << 23U), unit);
     const auto worst = hn::Mul(hn::Set(d, terms.worst_error), hn::BitCast(d, per_unit));
-    const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(worst, hn::Set(d, 32767.0F)));
+    const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(hn::Floor(worst), hn::Set(d, 32767.0F)));
     const auto kept_bits = hn::BitCast(bits_d, hn::ConvertTo(ints, kept));
     const auto table = hn::Or(hn::And(hn::ShiftRight<24>(bits), hn::Set(bits_d, 0x80)),
                               hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_d, 0x7f)));

@@ -117,6 +117,23 @@ TEST_P(CompareInt4, IsTheReferenceOnPairsThatHaveNothingInCommon) {
   EXPECT_TRUE(is_same_as_reference(pair));
 }
 
+// The largest sums that there are, and errors of 0 where a unit is large.
+TEST_P(CompareInt4, IsTheReferenceAtTheEndsOfItsRange) {
+  auto pair = test::make_pair({.rows = 2, .columns = 256, .scale_dtype = Dtype::kF16}, 6);
+  for (const int code : {0, 15}) {
+    for (const float scale : {2047.0F / 1024, 255.0F / 128, 0x1.fep+96F, -0x1.fep+96F}) {
+      for (std::size_t i = 0; i < pair.codes.size(); ++i) {
+        pair.codes[i] = static_cast<std::uint8_t>(code);
+        pair.scales[i / 32] = scale;
+        pair.source[i] = to_bf16((code - 8) * static_cast<double>(scale));
+      }
+      EXPECT_TRUE(is_same_as_reference(pair)) << code << " " << scale;
+      for (std::uint16_t& weight : pair.source) weight = static_cast<std::uint16_t>(weight - 1);
+      EXPECT_TRUE(is_same_as_reference(pair)) << code << " " << scale;
+    }
+  }
+}
+
 // One strange weight or scale in otherwise usual groups, each in its turn.
 TEST_P(CompareInt4, IsTheReferenceWithOneStrangeNumber) {
   const auto usual = test::make_pair({.rows = 2, .columns = 256}, 4);
