@@ -37,6 +37,9 @@ constexpr std::string_view kDocumentName = "document.zst";
 constexpr std::string_view kEntrySuffix = ".zst";
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
+// To make a directory and a file in it before a sweep removes the directory.
+constexpr int kMostAttempts = 1000;
+
 // A writer holds its temporary for seconds; after this it is a crash's.
 constexpr std::chrono::hours kTemporaryLife{1};
 
@@ -72,13 +75,12 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-Status make_directory(const fs::path& path) {
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  if (errno == ENOENT && path.has_relative_path() && path.has_parent_path()) {
-    GRIDSCOPE_CHECK(make_directory(path.parent_path()));
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  }
-  return tl::make_unexpected(system_error(errno, "making " + quote(path.native())));
+// 0, or the errno of what is in the way.
+int make_directory(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return 0;
+  if (errno != ENOENT || !path.has_relative_path() || !path.has_parent_path()) return errno;
+  if (const int fault = make_directory(path.parent_path()); fault != 0) return fault;
+  return ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST ? 0 : errno;
 }
 
 // Of `kept`, ranges that together cover `wanted`, in order; empty when there is a gap. From each
@@ -107,18 +109,23 @@ std::string temporary_name() {
   return fmt::format("{}-{}-{}{}", ::getpid(), now, count.fetch_add(1), kTemporarySuffix);
 }
 
-// Writes `contents` aside and renames it to `name`. A sweep may remove the directory while it is
-// still empty; then it is made again.
+// Writes `contents` aside and renames it to `name`. Sweeps may remove the directory while it is
+// still empty, or one above it; then they are made again.
 Status write_entry(const fs::path& directory, std::string_view name,
                    std::span<const std::byte> contents) {
   const fs::path temporary = directory / temporary_name();
   Descriptor file;
-  for (int attempt = 0; attempt < 3 && !file.is_open(); ++attempt) {
-    GRIDSCOPE_CHECK(make_directory(directory));
-    file = Descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  }
-  if (!file.is_open()) {
-    return tl::make_unexpected(system_error(errno, quote(temporary.native())));
+  for (int attempt = 0;; ++attempt) {
+    const int obstacle = make_directory(directory);
+    if (obstacle == 0) {
+      file = Descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    }
+    if (file.is_open()) break;
+    const int fault = obstacle != 0 ? obstacle : errno;
+    if (fault == ENOENT && attempt < kMostAttempts) continue;
+    const std::string where =
+        obstacle != 0 ? "making " + quote(directory.native()) : quote(temporary.native());
+    return tl::make_unexpected(system_error(fault, where));
   }
   Status written = write_all(file, contents);
   if (written && ::rename(temporary.c_str(), (directory / name).c_str()) != 0) {
