@@ -34,7 +34,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr long kBufferBytes = 131'072;
+constexpr long kBufferBytes = 131'072;  // those of all connections fit into a CPU's cache
 constexpr milliseconds kLongestPoll{1'000};
 constexpr std::size_t kDrivers = 2;
 constexpr long kCachedConnectionsPerSender = 4;  // several hosts take part in one download

@@ -23,7 +23,7 @@ struct SettledGroups {
   // How many of the settled ones have their largest weight at level q or -q.
   std::array<std::uint64_t, 9> top_levels = {};
   // How many have a scale of the build that is less, or more, than any feasible step; the others'
-  // scales are feasible steps themselves. Magnitudes; at most 5 % less or more.
+  // scales are feasible steps themselves. Magnitudes; at most 4 % less or more.
   std::uint64_t smaller_scales = 0;
   std::uint64_t larger_scales = 0;
   // The groups that only the search can tell about, in order: row-major numbers.

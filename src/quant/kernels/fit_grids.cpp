@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "gridscope/quant/codec.hpp"
+#include "quant/int4_groups.hpp"
 #include "quant/kernels/blocks-inl.hpp"
 #include "quant/kernels/prefetch.hpp"
 #include "quant/kernels/rounding-inl.hpp"
@@ -76,7 +77,6 @@ constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
 constexpr std::size_t kAhead = 2;     // batches that are fetched in advance
 constexpr std::size_t kTogether = 8;  // numbers of a group that are loaded at once
 constexpr int kTopLevel = 8;
-constexpr double kCommonMultiple = 840.0;
 // Largest magnitudes from 2^-100 to 2^100, as floats: nothing below overflows or loses bits.
 constexpr std::int32_t kLeastLargest = 27 << 23;
 constexpr std::int32_t kMostLargest = 227 << 23;

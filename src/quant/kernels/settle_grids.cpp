@@ -56,8 +56,7 @@ constexpr std::size_t kTogether = 4;
 constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
 constexpr std::size_t kPartBytes = kPartWeights / 2;  // of codes
 
-// Divided by all levels. A middle has 9 significant bits, and with this over a level 19.
-constexpr float kMultiple = 840.0F;
+constexpr auto kMultiple = static_cast<float>(kCommonMultiple);
 // Steps far from where BF16 has fewer bits, or none.
 constexpr float kLeastStep = 1e-30F;
 constexpr float kMostStep = 1e29F;
@@ -105,12 +104,12 @@ HWY_INLINE hn::VFromD<Floats> multiples_over_levels(hn::VFromD<FloatBits> codes)
   const Floats d;
   if constexpr (kLanes == 16) {
     constexpr float kAll = std::numeric_limits<float>::infinity();
-    HWY_ALIGN static constexpr std::array<float, 16> kParts = {
+    HWY_ALIGN static constexpr std::array<float, 16> kQuotients = {
         kMultiple / -8, kMultiple / -7, kMultiple / -6, kMultiple / -5,
         kMultiple / -4, kMultiple / -3, kMultiple / -2, kMultiple / -1,
         kAll,           kMultiple,      kMultiple / 2,  kMultiple / 3,
         kMultiple / 4,  kMultiple / 5,  kMultiple / 6,  kMultiple / 7};
-    return hn::TableLookupLanes(hn::Load(d, kParts.data()), hn::IndicesFromVec(d, codes));
+    return hn::TableLookupLanes(hn::Load(d, kQuotients.data()), hn::IndicesFromVec(d, codes));
   } else {
     const hn::RebindToSigned<FloatBits> ints;
     const auto levels = hn::Add(hn::BitCast(ints, codes), hn::Set(ints, kInt4Lowest));
