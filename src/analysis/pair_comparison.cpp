@@ -240,7 +240,10 @@ class PairComparison final : public ItemComparison {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
       GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
       GridTotals totals;
-      if (fused) totals.sums = quant::compare_int4_bf16(memory.codes, source);
+      if (fused) {
+        totals.sums = quant::compare_int4_bf16(memory.codes, source, result.totals.sums.worst.error,
+                                               memory.kept);
+      }
       const bool may_settle = fused && result.settles && totals.sums.source_non_finite == 0;
       if (!may_settle || !settle(source, memory)) {
         result.settles = false;
@@ -281,7 +284,7 @@ class PairComparison final : public ItemComparison {
     if (memory.codes.group_size != group_size_) return false;
     auto& settled = memory.lattice.settled;
     if (!settled) settled.emplace();
-    quant::settle_grids(memory.codes, source, *settled);
+    quant::settle_grids(memory.codes, source, memory.kept, *settled);
     return settled->count() * kMostTriedForOne >= memory.codes.rows * memory.codes.groups;
   }
 

@@ -1,9 +1,12 @@
 #include "gridscope/quant/cpu_target.hpp"
 
 #include <fmt/format.h>
+// One kernel has a version of its own for this target (kernels/kept_levels.cpp).
+#define HWY_WANT_AVX3_DL
 #include <hwy/targets.h>
 
 #include <cstdint>
+#include <ranges>
 
 #include "gridscope/core/text.hpp"
 
@@ -30,9 +33,12 @@ Status force_cpu_target(const std::string& name) {
     hwy::SetSupportedTargetsForTest(0);
     return {};
   }
-  for (const std::int64_t target : targets) {
+  // With the lesser ones, for kernels that have no version for this one.
+  std::int64_t allowed = 0;
+  for (const std::int64_t target : std::views::reverse(targets)) {
+    allowed |= target;
     if (name != hwy::TargetName(target)) continue;
-    hwy::SetSupportedTargetsForTest(target);
+    hwy::SetSupportedTargetsForTest(allowed);
     return {};
   }
   return fail(ErrorCode::kInvalidArgument,

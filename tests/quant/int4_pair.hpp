@@ -79,7 +79,8 @@ struct Int4Pair {
 };
 
 enum class Build : std::uint8_t {
-  kRepack,       // the levels of the source, its steps scaled up by up to 1/64
+  kRepack,       // the levels of the source, its steps rounded to the type of the scales
+  kStretched,    // the same with steps scaled up by up to 1/64 before
   kRequantized,  // groups of 32 of the source merged, levels found again
 };
 
@@ -105,7 +106,7 @@ inline std::pair<float, std::int8_t> step_for(std::span<const float> values,
   return {stored, static_cast<std::int8_t>(std::clamp(zero, -8.0, 7.0))};
 }
 
-// A source on a grid of BF16 steps, and a build of it.
+// A source on a grid, and a build of it.
 inline Int4Pair make_pair(const PairShape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> stretch(1.0, 1.0 + 1.0 / 64);
@@ -116,7 +117,7 @@ inline Int4Pair make_pair(const PairShape& shape, unsigned seed) {
   std::vector<std::int16_t> levels;
   std::vector<double> steps;
   for (std::uint64_t i = 0; i < shape.rows * shape.columns / 32; ++i) {
-    const auto made = snap(gaussian(random, 32, 0.02), over_seven_and_a_half, Dtype::kBF16);
+    const auto made = snap(gaussian(random, 32, 0.02), over_seven_and_a_half, Dtype::kF32);
     values.insert(values.end(), made.values.begin(), made.values.end());
     levels.insert(levels.end(), made.levels.begin(), made.levels.end());
     steps.push_back(made.step);
@@ -126,9 +127,10 @@ inline Int4Pair make_pair(const PairShape& shape, unsigned seed) {
   }
   for (std::size_t first = 0; first < values.size(); first += shape.group_size) {
     const auto group = std::span(values).subspan(first, shape.group_size);
-    if (shape.build == Build::kRepack) {
-      pair.scales.push_back(static_cast<float>(
-          quant::rounded_to(shape.scale_dtype, steps[first / 32] * stretch(random))));
+    if (shape.build != Build::kRequantized) {
+      const double factor = shape.build == Build::kStretched ? stretch(random) : 1.0;
+      pair.scales.push_back(
+          static_cast<float>(quant::rounded_to(shape.scale_dtype, steps[first / 32] * factor)));
       for (std::size_t i = first; i < first + shape.group_size; ++i) {
         pair.codes.push_back(static_cast<std::uint8_t>(levels[i] + 8));
       }

@@ -31,6 +31,7 @@ struct TileMemory {
   quant::RowBlock build_rows;
   quant::RowBlock scratch;
   quant::Int4Rows codes;
+  quant::KeptLevels kept;
   std::vector<std::byte> source_bytes;  // of decoded rows, rounded to the source's type
   SourceLattice lattice;
 };

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "gridscope/core/dtype.hpp"
 #include "gridscope/quant/row_block.hpp"
@@ -69,9 +70,27 @@ struct SourceRows {
 [[nodiscard]] ErrorSums compare_rows(const WeightLayout& layout, const RowBlock& block,
                                      const SourceRows& source);
 
+// What a comparison notes on its way of groups whose levels the build kept, for settle_grids().
+struct KeptLevels {
+  static constexpr std::uint8_t kUnknown = 0;
+  static constexpr std::uint8_t kOpen = 0xff;  // their levels leave more than one grid
+  // Of other groups: in these bits q, when their largest weight is at level q or -q, and above them
+  // where the build's scale lies among the feasible steps.
+  static constexpr std::uint8_t kLevelBits = 0xf;
+  enum class Scale : std::uint8_t { kFeasible, kSmaller, kLarger };
+  [[nodiscard]] static constexpr std::uint8_t settled(unsigned top_level, Scale scale) {
+    return static_cast<std::uint8_t>(top_level | static_cast<unsigned>(scale) << 4U);
+  }
+
+  std::vector<std::uint8_t> groups = {};  // rows x groups, or empty: all unknown
+};
+
 // The same sums and counts, bit for bit, for a build of 4-bit codes against BF16, without ever
-// writing the dequantized weights: unpack, scale, round, compare, add up in registers.
-// Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16.
+// writing the dequantized weights: unpack, scale, round, compare, add up in registers. The first
+// form leaves `worst` as it is where no error is larger than `known_worst`. Requires: source.dtype
+// is BF16, source.bytes hold all rows; build.group_size is a multiple of 16.
+[[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
+                                          double known_worst, KeptLevels& kept);
 [[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source);
 
 }  // namespace gridscope::quant

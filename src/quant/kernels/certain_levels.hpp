@@ -9,6 +9,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdint>
 
 namespace gridscope::quant {
 
@@ -48,5 +49,16 @@ constexpr std::array<bool, 256> list_certain_levels() {
 }
 
 inline constexpr std::array<bool, 256> kCertainLevels = list_certain_levels();
+
+// The same, a bit each.
+constexpr std::array<std::uint32_t, 8> list_certain_bits() {
+  std::array<std::uint32_t, 8> bits = {};
+  for (unsigned magnitudes = 0; magnitudes < kCertainLevels.size(); ++magnitudes) {
+    bits[magnitudes / 32] |= (kCertainLevels[magnitudes] ? 1U : 0U) << magnitudes % 32;
+  }
+  return bits;
+}
+
+inline constexpr std::array<std::uint32_t, 8> kCertainBits = list_certain_bits();
 
 }  // namespace gridscope::quant

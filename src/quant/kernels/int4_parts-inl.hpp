@@ -81,7 +81,16 @@ HWY_INLINE hn::VFromD<FloatBits> twice(hn::VFromD<FloatBits> numbers) {
 struct RowTraits {
   bool all_fit = false;
   bool needs_tables = false;  // a scale is no BF16 number, or a zero point is used
+  // All fit, and no sum over the row comes to 2^53 of its smallest terms.
+  bool sums_are_exact = false;
 };
+
+// A square is 2^26 of its unit's at most, 2 v y twice that.
+inline bool sums_are_exact(std::size_t weights, std::uint32_t least_unit, std::uint32_t most_unit) {
+  constexpr std::uint64_t kMost = 1ULL << (53 - 28);
+  const std::uint32_t powers = (most_unit - least_unit) >> 23U;
+  return powers < 12 && (std::uint64_t{weights} << 2 * powers) < kMost;
+}
 
 // Of each part.
 struct PartTerms {
@@ -97,6 +106,8 @@ inline RowTraits describe_parts(const PartTerms& terms, Parts& parts) {
   const hn::Rebind<std::int8_t, Ints> bytes;
   auto unfit = hn::Zero(bits_d);
   auto odd = hn::Zero(bits_d);
+  auto least_unit = hn::Set(bits_d, 255U << 23U);
+  auto most_unit = hn::Zero(bits_d);
   for (std::size_t i = 0; i < terms.scales.size(); i += hn::Lanes(d)) {
     const auto bits = hn::BitCast(bits_d, hn::LoadU(d, &terms.scales[i]));
     const auto zero = hn::BitCast(bits_d, hn::PromoteTo(ints, hn::LoadU(bytes, &terms.zeros[i])));
@@ -117,6 +128,8 @@ inline RowTraits describe_parts(const PartTerms& terms, Parts& parts) {
     const auto half = hn::ShiftRight<24 - kUnitBits>(significand);
     const auto unit = hn::ShiftLeft<23>(
         hn::IfThenElse(in_range, hn::Sub(exponent, unit_bits), hn::Set(bits_d, 127)));
+    least_unit = hn::Min(least_unit, unit);
+    most_unit = hn::Max(most_unit, unit);
     const auto per_unit = hn::Sub(hn::Set(bits_d, 254U << 23U), unit);
     const auto worst = hn::Mul(hn::Set(d, terms.worst_error), hn::BitCast(d, per_unit));
     const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(hn::Floor(worst), hn::Set(d, 32767.0F)));
@@ -134,8 +147,13 @@ inline RowTraits describe_parts(const PartTerms& terms, Parts& parts) {
     hn::StoreU(hn::ShiftLeft<5>(table), bits_d, &parts.table[i]);
   }
   static_assert(sizeof(UnitTable) == 1U << 5U);
-  return {.all_fit = hn::AllTrue(bits_d, hn::Eq(unfit, hn::Zero(bits_d))),
-          .needs_tables = !hn::AllTrue(bits_d, hn::Eq(odd, hn::Zero(bits_d)))};
+  const bool all_fit = hn::AllTrue(bits_d, hn::Eq(unfit, hn::Zero(bits_d)));
+  return {
+      .all_fit = all_fit,
+      .needs_tables = !hn::AllTrue(bits_d, hn::Eq(odd, hn::Zero(bits_d))),
+      .sums_are_exact = all_fit && sums_are_exact(terms.scales.size() * kPartWeights,
+                                                  hn::GetLane(hn::MinOfLanes(bits_d, least_unit)),
+                                                  hn::GetLane(hn::MaxOfLanes(bits_d, most_unit)))};
 }
 
 }  // namespace gridscope::quant::HWY_NAMESPACE

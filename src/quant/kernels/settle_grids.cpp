@@ -37,7 +37,8 @@ void leave_open(std::size_t count, SettledGroups& out) {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-void settle_each(const Int4Rows& build, const SourceRows& /*source*/, SettledGroups& out) {
+void settle_each(const Int4Rows& build, const SourceRows& /*source*/, const KeptLevels& /*kept*/,
+                 SettledGroups& out) {
   leave_open(build.rows * build.groups, out);
 }
 
@@ -284,6 +285,40 @@ struct Tally {
   std::uint32_t* open;  // the next one's place
 };
 
+// Notes groups of which it is known how they settle, or that they do not: from number `first` on
+// `count`, or as many as a vector has bytes, or those before one that is not known. Returns how
+// many.
+HWY_INLINE std::size_t note_kept(const std::uint8_t* kept, std::size_t count, std::size_t first,
+                                 Tally& tally) {
+  const hn::ScalableTag<std::uint8_t> d;
+  static_assert(KeptLevels::kUnknown == 0);
+  auto groups = hn::MaskedLoad(hn::FirstN(d, std::min(count, hn::Lanes(d))), d, kept);
+  const auto unknown = hn::FindFirstTrue(d, hn::Eq(groups, hn::Zero(d)));
+  const std::size_t noted = unknown < 0 ? hn::Lanes(d) : static_cast<std::size_t>(unknown);
+  if (noted == 0) return 0;
+  groups = hn::IfThenElseZero(hn::FirstN(d, noted), groups);
+  const auto number_with = [&](hn::VFromD<decltype(d)> bits, unsigned value) HWY_ATTR {
+    return hn::CountTrue(d, hn::Eq(bits, hn::Set(d, static_cast<std::uint8_t>(value))));
+  };
+  const auto levels = hn::And(groups, hn::Set(d, KeptLevels::kLevelBits));
+  for (unsigned level = 1; level < tally.top_levels[0].size(); ++level) {
+    tally.top_levels[0][level] += number_with(levels, level);
+  }
+  const auto scales = hn::AndNot(hn::Set(d, KeptLevels::kLevelBits), groups);
+  tally.smaller += number_with(scales, KeptLevels::settled(0, KeptLevels::Scale::kSmaller));
+  tally.larger += number_with(scales, KeptLevels::settled(0, KeptLevels::Scale::kLarger));
+  std::array<std::uint64_t, hn::MaxLanes(d) / 64 + 1> open = {};
+  hn::StoreMaskBits(d, hn::Eq(groups, hn::Set(d, KeptLevels::kOpen)),
+                    reinterpret_cast<std::uint8_t*>(open.data()));
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    for (std::uint64_t rest = open[i]; rest != 0; rest &= rest - 1) {
+      *tally.open++ = static_cast<std::uint32_t>(first + i * 64 +
+                                                 static_cast<std::size_t>(std::countr_zero(rest)));
+    }
+  }
+  return noted;
+}
+
 // Notes what was found of groups from number `first` on. Without branches on it, which are hard to
 // foretell. `symmetric`: bit j, of group j.
 HWY_INLINE void note(const Findings& found, unsigned symmetric, std::size_t first, Tally& tally) {
@@ -310,33 +345,44 @@ HWY_INLINE unsigned find_symmetric(const std::int8_t* zeros) {
   return symmetric;
 }
 
-// All groups of a row but for a rest of less than four. `first`: the number of its first.
+// All groups of a row but for a rest of less than four. `first`: the number of its first. `kept`:
+// from that on, or null.
 template <std::size_t kParts>
-void settle_row(const Groups<kParts>& row, std::size_t count, std::size_t first, Tally& tally) {
+void settle_row(const Groups<kParts>& row, std::size_t count, std::size_t first,
+                const std::uint8_t* kept, Tally& tally) {
   std::size_t g = 0;
-  for (; g + kTogether <= count; g += kTogether) {
+  while (g + kTogether <= count) {
+    const std::size_t noted =
+        kept == nullptr ? 0 : note_kept(kept + g, count - g, first + g, tally);
+    g += noted;
+    if (noted != 0) continue;
     const Groups<kParts> groups = row.from(g);
     note(look_at_four(groups), find_symmetric(groups.zeros), first + g, tally);
+    g += kTogether;
   }
   for (; g < count; ++g) *tally.open++ = static_cast<std::uint32_t>(first + g);
 }
 
 template <std::size_t kParts>
-void settle_rows(const Int4Rows& build, const SourceRows& source, Tally& tally) {
+void settle_rows(const Int4Rows& build, const SourceRows& source, const KeptLevels& kept,
+                 Tally& tally) {
   Groups<kParts> row{.codes = reinterpret_cast<const std::uint8_t*>(build.codes.data()),
                      .weights = reinterpret_cast<const std::uint8_t*>(source.bytes.data()),
                      .scales = build.scales.data(),
                      .zeros = build.zeros.empty() ? nullptr : build.zeros.data(),
                      .several = build.group_size / kPartWeights};
   for (std::uint64_t number = 0; number < build.rows; ++number) {
-    settle_row(row, build.groups, number * build.groups, tally);
+    const std::size_t first = number * build.groups;
+    settle_row(row, build.groups, first, kept.groups.empty() ? nullptr : &kept.groups[first],
+               tally);
     const std::uint8_t* codes = row.codes;
     row = row.from(build.groups);
     row.codes = codes + build.row_bytes;
   }
 }
 
-void settle_each(const Int4Rows& build, const SourceRows& source, SettledGroups& out) {
+void settle_each(const Int4Rows& build, const SourceRows& source, const KeptLevels& kept,
+                 SettledGroups& out) {
   const std::size_t count = build.rows * build.groups;
   if (build.group_size % kPartWeights != 0) {
     leave_open(count, out);
@@ -345,9 +391,9 @@ void settle_each(const Int4Rows& build, const SourceRows& source, SettledGroups&
   out.open.resize(count + 1);  // one is written past the last
   Tally tally{.open = out.open.data()};
   if (build.group_size == kPartWeights) {
-    settle_rows<1>(build, source, tally);
+    settle_rows<1>(build, source, kept, tally);
   } else {
-    settle_rows<0>(build, source, tally);
+    settle_rows<0>(build, source, kept, tally);
   }
   out.open.resize(static_cast<std::size_t>(tally.open - out.open.data()));
   out.top_levels = {};
@@ -370,8 +416,9 @@ namespace gridscope::quant {
 
 HWY_EXPORT(settle_each);
 
-void settle_grids(const Int4Rows& build, const SourceRows& source, SettledGroups& out) {
-  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, out);
+void settle_grids(const Int4Rows& build, const SourceRows& source, const KeptLevels& kept,
+                  SettledGroups& out) {
+  HWY_DYNAMIC_DISPATCH(settle_each)(build, source, kept, out);
 }
 
 }  // namespace gridscope::quant

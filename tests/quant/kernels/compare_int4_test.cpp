@@ -71,7 +71,7 @@ bool is_same_as_reference(const Int4Pair& pair, std::uint64_t gap = 0) {
 TEST_P(CompareInt4, IsTheReferenceOnBuildsOfAGrid) {
   unsigned seed = 1;
   for (const std::uint64_t group_size : {16U, 32U, 48U, 64U, 96U, 128U, 256U, 768U}) {
-    for (const Build build : {Build::kRepack, Build::kRequantized}) {
+    for (const Build build : {Build::kRepack, Build::kStretched, Build::kRequantized}) {
       for (const Dtype dtype : {Dtype::kBF16, Dtype::kF16, Dtype::kF32}) {
         for (const bool zero_points : {false, true}) {
           const auto pair = test::make_pair({.rows = 3,
@@ -228,11 +228,12 @@ RC_GTEST_PROP(CompareInt4Property, IsTheReferenceOnAnything, ()) {
   const auto group_size = *rc::gen::element<std::uint64_t>(16, 32, 32, 32, 64, 128, 256);
   const std::uint64_t columns = group_size * 2 * *rc::gen::inRange<std::uint64_t>(1, 6);
   const bool zero_points = *rc::gen::arbitrary<bool>();
-  Int4Pair pair = test::make_pair({.rows = 2,
-                                   .columns = columns,
-                                   .group_size = group_size,
-                                   .build = *rc::gen::element(Build::kRepack, Build::kRequantized)},
-                                  *rc::gen::inRange(0U, 1000U));
+  Int4Pair pair = test::make_pair(
+      {.rows = 2,
+       .columns = columns,
+       .group_size = group_size,
+       .build = *rc::gen::element(Build::kRepack, Build::kStretched, Build::kRequantized)},
+      *rc::gen::inRange(0U, 1000U));
   if (zero_points) pair.zeros.assign(pair.scales.size(), 0);
   for (int changes = *rc::gen::inRange(0, 12); changes > 0; --changes) {
     pair.source[*rc::gen::inRange<std::size_t>(0, pair.source.size())] = any_bf16();

@@ -33,7 +33,7 @@ std::size_t expect_as_searched(const Int4Pair& pair) {
   const Int4Rows build = pair.int4_rows(3);
   const std::size_t groups = pair.rows * pair.groups;
   SettledGroups settled;
-  settle_grids(build, source, settled);
+  settle_grids(build, source, {}, settled);
   EXPECT_EQ(settled.count() + settled.open.size(), groups);
 
   std::vector<GridFit> fits(groups);
