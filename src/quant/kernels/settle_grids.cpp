@@ -286,15 +286,18 @@ struct Tally {
 };
 
 // Notes groups of which it is known how they settle, or that they do not: from number `first` on
-// `count`, or as many as a vector has bytes, or those before one that is not known. Returns how
-// many.
+// `count`, or as many as a vector has bytes, or those before a four in which one is not known.
+// Returns how many.
 HWY_INLINE std::size_t note_kept(const std::uint8_t* kept, std::size_t count, std::size_t first,
                                  Tally& tally) {
   const hn::ScalableTag<std::uint8_t> d;
   static_assert(KeptLevels::kUnknown == 0);
   auto groups = hn::MaskedLoad(hn::FirstN(d, std::min(count, hn::Lanes(d))), d, kept);
   const auto unknown = hn::FindFirstTrue(d, hn::Eq(groups, hn::Zero(d)));
-  const std::size_t noted = unknown < 0 ? hn::Lanes(d) : static_cast<std::size_t>(unknown);
+  const std::size_t known = unknown < 0 ? hn::Lanes(d) : static_cast<std::size_t>(unknown);
+  // The others are looked at in the fours in which they are without notes, so that none is left
+  // over at the end of a row.
+  const std::size_t noted = known / kTogether * kTogether;
   if (noted == 0) return 0;
   groups = hn::IfThenElseZero(hn::FirstN(d, noted), groups);
   const auto number_with = [&](hn::VFromD<decltype(d)> bits, unsigned value) HWY_ATTR {
@@ -350,10 +353,11 @@ HWY_INLINE unsigned find_symmetric(const std::int8_t* zeros) {
 template <std::size_t kParts>
 void settle_row(const Groups<kParts>& row, std::size_t count, std::size_t first,
                 const std::uint8_t* kept, Tally& tally) {
+  const std::size_t whole = count / kTogether * kTogether;
   std::size_t g = 0;
-  while (g + kTogether <= count) {
+  while (g < whole) {
     const std::size_t noted =
-        kept == nullptr ? 0 : note_kept(kept + g, count - g, first + g, tally);
+        kept == nullptr ? 0 : note_kept(kept + g, whole - g, first + g, tally);
     g += noted;
     if (noted != 0) continue;
     const Groups<kParts> groups = row.from(g);

@@ -1,7 +1,6 @@
 // The fused comparison against the reference, on every CPU target: the same counts and the same
 // bits of every sum.
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,6 +9,7 @@
 
 #include "gridscope/quant/cpu_target.hpp"
 #include "quant/int4_pair.hpp"
+#include "quant/kernels/reference_sums.hpp"
 #include "support/matchers.hpp"
 
 namespace gridscope::quant {
@@ -17,56 +17,15 @@ namespace {
 
 using test::Build;
 using test::Int4Pair;
-using test::PairShape;
-
-std::string describe_sums(const ErrorSums& sums) {
-  return fmt::format(
-      "groups {}/{} identical, values {}, moved {}, saturated {}+{}, dead {} {} {}, zeros {}, "
-      "non-finite {} {}, sums {} {} {} {} {}, worst {} at {},{}",
-      sums.groups_identical, sums.groups, sums.values_identical, sums.moved, sums.saturated_low,
-      sums.saturated_high, sums.dead_groups, sums.dead_in_both, sums.source_dead_groups,
-      sums.zero_points_used, sums.build_non_finite, sums.source_non_finite, sums.abs_error,
-      sums.squared_error, sums.squared_source, sums.squared_build, sums.product, sums.worst.error,
-      sums.worst.row, sums.worst.column);
-}
-
-// NaN, which is no sum of finite numbers but may come of infinite errors, equals itself here.
-bool same(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (a != a && b != b);
-}
-
-bool same(const ErrorSums& a, const ErrorSums& b) {
-  ErrorSums counts_a = a;
-  ErrorSums counts_b = b;
-  for (ErrorSums* sums : {&counts_a, &counts_b}) {
-    sums->abs_error = sums->squared_error = sums->squared_source = 0;
-    sums->squared_build = sums->product = 0;
-  }
-  return counts_a == counts_b && same(a.abs_error, b.abs_error) &&
-         same(a.squared_error, b.squared_error) && same(a.squared_source, b.squared_source) &&
-         same(a.squared_build, b.squared_build) && same(a.product, b.product);
-}
-
-ErrorSums reference_of(const Int4Pair& pair) {
-  const auto bytes = pair.source_bytes();
-  return compare_rows(pair.layout(), pair.row_block(), {.dtype = Dtype::kBF16, .bytes = bytes});
-}
+using test::is_same_as_reference;
+using test::reference_of;
+using test::same;
 
 class CompareInt4 : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { ASSERT_THAT(force_cpu_target(GetParam()), test::IsOk()); }
   void TearDown() override { ASSERT_THAT(force_cpu_target(""), test::IsOk()); }
 };
-
-bool is_same_as_reference(const Int4Pair& pair, std::uint64_t gap = 0) {
-  const auto bytes = pair.source_bytes();
-  const ErrorSums fused =
-      compare_int4_bf16(pair.int4_rows(gap), {.dtype = Dtype::kBF16, .bytes = bytes});
-  const ErrorSums reference = reference_of(pair);
-  EXPECT_TRUE(same(fused, reference)) << describe_sums(fused) << "\nexpected\n"
-                                      << describe_sums(reference);
-  return same(fused, reference);
-}
 
 TEST_P(CompareInt4, IsTheReferenceOnBuildsOfAGrid) {
   unsigned seed = 1;

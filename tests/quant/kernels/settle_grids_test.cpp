@@ -8,16 +8,17 @@
 #include <random>
 
 #include "gridscope/quant/cpu_target.hpp"
-#include "gridscope/quant/level_moves.hpp"
 #include "gridscope/quant/settled_grids.hpp"
 #include "kernels/certain_levels.hpp"
 #include "quant/int4_pair.hpp"
+#include "quant/kernels/settled_as_searched.hpp"
 #include "support/matchers.hpp"
 
 namespace gridscope::quant {
 namespace {
 
 using test::Build;
+using test::expect_as_searched;
 using test::Int4Pair;
 
 class SettleGrids : public ::testing::TestWithParam<std::string> {
@@ -25,44 +26,6 @@ class SettleGrids : public ::testing::TestWithParam<std::string> {
   void SetUp() override { ASSERT_THAT(force_cpu_target(GetParam()), test::IsOk()); }
   void TearDown() override { ASSERT_THAT(force_cpu_target(""), test::IsOk()); }
 };
-
-// What is settled is as the search says; returns how many groups are.
-std::size_t expect_as_searched(const Int4Pair& pair) {
-  const auto bytes = pair.source_bytes();
-  const SourceRows source{.dtype = Dtype::kBF16, .bytes = bytes};
-  const Int4Rows build = pair.int4_rows(3);
-  const std::size_t groups = pair.rows * pair.groups;
-  SettledGroups settled;
-  settle_grids(build, source, {}, settled);
-  EXPECT_EQ(settled.count() + settled.open.size(), groups);
-
-  std::vector<GridFit> fits(groups);
-  fit_grids(bytes, pair.group_size, {}, fits);
-  std::vector<GridFit> open(settled.open.size());
-  fit_grids_of(bytes, pair.group_size, settled.open, open);
-  SettledGroups expected{.open = settled.open};
-  auto next = settled.open.begin();
-  for (std::size_t g = 0; g < fits.size(); ++g) {
-    if (next != settled.open.end() && *next == g) {
-      EXPECT_EQ(open[static_cast<std::size_t>(next++ - settled.open.begin())], fits[g]) << g;
-      continue;
-    }
-    EXPECT_EQ(fits[g].verdict, GridClass::kOnGrid) << g;
-    ++expected.top_levels.at(static_cast<std::size_t>(std::abs(fits[g].top_level)));
-    const double scale = std::fabs(static_cast<double>(build.scales[g]));
-    if (allows_step(fits[g], scale)) continue;
-    ++(scale < std::fabs(fits[g].step) ? expected.smaller_scales : expected.larger_scales);
-  }
-  EXPECT_EQ(settled, expected);
-
-  const LevelMoves all =
-      count_level_moves(pair.row_block(), source, {.group_size = pair.group_size, .fits = fits});
-  LevelMoves some =
-      count_level_moves(build, source, {.group_size = pair.group_size, .fits = open}, settled.open);
-  some.counts[LevelMoves::kFarthest] += settled.count() * pair.group_size;
-  EXPECT_EQ(some, all);
-  return settled.count();
-}
 
 TEST_P(SettleGrids, AgreesWithTheSearchOnBuildsThatKeptTheLevels) {
   for (const std::uint64_t size : {16U, 32U, 64U, 128U}) {
@@ -156,6 +119,52 @@ TEST_P(SettleGrids, AgreesWithTheSearchOnFewAndStrangeLevels) {
   }
 }
 
+// Groups of rows whose notes are there, but for some.
+TEST_P(SettleGrids, TakesNotesInPlaceOfALook) {
+  std::mt19937 random(23);
+  for (const std::uint64_t groups : {1U, 3U, 4U, 7U, 64U, 71U, 130U, 200U}) {
+    const auto pair = test::make_pair({.rows = 3, .columns = groups * 32}, 23);
+    const auto expected = test::settle(pair, {});
+    const auto noted = test::searched_notes(pair);
+    EXPECT_EQ(expect_as_searched(pair, noted), expected.count());
+    for (std::size_t g = 0; g < noted.groups.size(); ++g) {
+      auto notes = noted;
+      notes.groups[g] = KeptLevels::kUnknown;
+      ASSERT_EQ(test::settle(pair, notes), expected) << groups << " " << g;
+      std::fill_n(notes.groups.begin(), g + 1, KeptLevels::kUnknown);
+      ASSERT_EQ(test::settle(pair, notes), expected) << groups << " up to " << g;
+    }
+    for (const unsigned one_in : {2U, 3U, 10U, 50U}) {
+      auto notes = noted;
+      for (std::uint8_t& note : notes.groups) {
+        if (random() % one_in == 0) note = KeptLevels::kUnknown;
+      }
+      ASSERT_EQ(test::settle(pair, notes), expected) << groups << " " << one_in;
+    }
+  }
+}
+
+// What is noted is believed, whatever the weights are, in rows of whole fours.
+TEST_P(SettleGrids, DoesNotLookAtWhatIsNoted) {
+  using Scale = KeptLevels::Scale;
+  constexpr std::uint8_t kNotes[] = {KeptLevels::settled(3, Scale::kFeasible),
+                                     KeptLevels::settled(8, Scale::kSmaller), KeptLevels::kOpen,
+                                     KeptLevels::settled(5, Scale::kLarger)};
+  auto pair = test::make_pair({.rows = 2, .columns = 100 * 32}, 29);
+  std::ranges::fill(pair.scales, 0.0F);  // nothing would be settled
+  KeptLevels notes;
+  SettledGroups expected;
+  for (std::uint32_t g = 0; g < 200; ++g) {
+    notes.groups.push_back(kNotes[g * g / 3 % 4]);
+    if (notes.groups.back() == KeptLevels::kOpen || GetParam() == "SCALAR") {
+      expected.open.push_back(g);
+    } else {
+      test::add_settled(notes.groups.back(), expected);
+    }
+  }
+  EXPECT_EQ(test::settle(pair, notes), expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, SettleGrids, ::testing::ValuesIn(cpu_targets()),
                          [](const auto& test) { return test.param; });
 
@@ -181,6 +190,14 @@ TEST(CertainLevels, LeaveOneGridOnly) {
     }
   }
   EXPECT_GT(certain, 150);
+}
+
+TEST(CertainLevels, AreTheSameAsBits) {
+  for (unsigned magnitudes = 0; magnitudes < 256; ++magnitudes) {
+    EXPECT_EQ((kCertainBits.at(magnitudes / 32) >> magnitudes % 32 & 1U) != 0,
+              kCertainLevels.at(magnitudes))
+        << magnitudes;
+  }
 }
 
 }  // namespace

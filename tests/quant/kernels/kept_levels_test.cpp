@@ -1,0 +1,565 @@
+// Builds that kept the levels of their source, or nearly: the same sums as the reference, and the
+// same groups settled whether the comparison noted something of them or not, on every CPU target.
+
+#include "quant/kernels/kept_levels.hpp"
+
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "gridscope/quant/cpu_target.hpp"
+#include "quant/int4_pair.hpp"
+#include "quant/kernels/int4_units.hpp"
+#include "quant/kernels/reference_sums.hpp"
+#include "quant/kernels/settled_as_searched.hpp"
+#include "support/matchers.hpp"
+
+namespace gridscope::quant {
+namespace {
+
+using test::Int4Pair;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr std::size_t kSize = kPartWeights;
+
+// ---- pairs --------------------------------------------------------------------------------------
+
+// The levels of 32 weights: so many different ones, in any order.
+std::array<std::uint8_t, kSize> any_codes(std::mt19937& random, std::size_t different) {
+  std::array<std::uint8_t, 16> all = {};
+  std::iota(all.begin(), all.end(), std::uint8_t{0});
+  std::ranges::shuffle(all, random);
+  std::array<std::uint8_t, kSize> codes = {};
+  for (std::size_t i = 0; i < codes.size(); ++i) codes.at(i) = all.at(i % different);
+  std::ranges::shuffle(codes, random);
+  return codes;
+}
+
+std::span<std::uint8_t> codes_of(Int4Pair& pair, std::size_t group) {
+  return std::span(pair.codes).subspan(group * pair.group_size, pair.group_size);
+}
+
+std::span<std::uint16_t> weights_of(Int4Pair& pair, std::size_t group) {
+  return std::span(pair.source).subspan(group * pair.group_size, pair.group_size);
+}
+
+// The numbers that a step gives to the levels of a group; level 0 is -0 at every other place.
+void store_weights(Int4Pair& pair, std::size_t group, double step) {
+  for (std::size_t i = group * pair.group_size; i < (group + 1) * pair.group_size; ++i) {
+    const int level = pair.codes[i] - 8;
+    pair.source[i] = level == 0 && i % 2 != 0 ? 0x8000 : to_bf16(level * step);
+  }
+}
+
+// A group of all scales and steps, with levels of three kinds or more.
+Int4Pair pair_of(std::uint64_t rows, std::uint64_t group_size, std::span<const float> scales,
+                 std::span<const double> steps, std::mt19937& random) {
+  Int4Pair pair{.rows = rows,
+                .group_size = group_size,
+                .groups = scales.size() / rows,
+                .scales = {scales.begin(), scales.end()}};
+  for (std::size_t part = 0; part < scales.size() * group_size / kSize; ++part) {
+    const auto codes = any_codes(random, 3 + random() % 14);
+    pair.codes.insert(pair.codes.end(), codes.begin(), codes.end());
+  }
+  pair.source.resize(pair.codes.size());
+  for (std::size_t g = 0; g < steps.size(); ++g) store_weights(pair, g, steps[g]);
+  return pair;
+}
+
+float any_bf16_scale(std::mt19937& random) {
+  const auto bits = static_cast<std::uint16_t>(random() % 2 << 15U | (110 + random() % 16) << 7U |
+                                               random() % 128);
+  return static_cast<float>(bf16_value(bits));
+}
+
+// Levels are kept where steps lie so near to the scale.
+constexpr double kReach = 1.0 / 256;
+
+double any_step(float scale, std::mt19937& random) {
+  return static_cast<double>(scale) *
+         std::uniform_real_distribution<double>(1 - kReach, 1 + kReach)(random);
+}
+
+Int4Pair any_kept_pair(std::uint64_t rows, std::uint64_t groups, std::uint64_t group_size,
+                       std::mt19937& random) {
+  std::vector<float> scales;
+  std::vector<double> steps;
+  for (std::uint64_t g = 0; g < rows * groups; ++g) {
+    scales.push_back(any_bf16_scale(random));
+    steps.push_back(any_step(scales.back(), random));
+  }
+  return pair_of(rows, group_size, scales, steps, random);
+}
+
+// Where a level goes on to its next number, and just beside that; and others, up to a number.
+std::vector<double> steps_beside(double scale, std::mt19937& random) {
+  constexpr std::size_t kCount = 32;
+  const double power = std::ldexp(1.0, std::ilogb(scale));
+  std::vector<double> steps = {scale, scale * (1 - kReach), scale * (1 + kReach), power, 2 * power};
+  for (const int level : {1, 3, 5, 7}) {
+    const std::uint16_t product = to_bf16(level * scale);
+    for (const int next : {-1, 1}) {
+      const double middle =
+          (bf16_value(product) + bf16_value(static_cast<std::uint16_t>(product + next))) / 2;
+      for (const double beside : {-0x1p-30, 0.0, 0x1p-30}) {
+        steps.push_back(middle / level * (1 + beside));
+      }
+    }
+  }
+  std::erase_if(steps, [&](double step) { return std::fabs(step - scale) > scale * kReach; });
+  while (steps.size() < kCount) steps.push_back(any_step(static_cast<float>(scale), random));
+  return steps;
+}
+
+// ---- what is expected ---------------------------------------------------------------------------
+
+// Sums are those of the reference, groups are settled with notes as without. Returns the notes.
+std::vector<std::uint8_t> expect_alike(const Int4Pair& pair,
+                                       double known_worst = WorstError().error) {
+  const auto bytes = pair.source_bytes();
+  KeptLevels kept{.groups = {1, 2, 3}};  // of another comparison
+  const ErrorSums fused = compare_int4_bf16(
+      pair.int4_rows(3), {.dtype = Dtype::kBF16, .bytes = bytes}, known_worst, kept);
+  ErrorSums expected = test::reference_of(pair);
+  if (expected.worst.error <= known_worst) expected.worst = {};
+  test::expect_same(fused, expected);
+  if (expected.source_non_finite == 0) {
+    EXPECT_EQ(test::settle(pair, kept), test::settle(pair, {}));
+  }
+  return kept.groups;
+}
+
+class LookForKept : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_THAT(force_cpu_target(GetParam()), test::IsOk()); }
+  void TearDown() override { ASSERT_THAT(force_cpu_target(""), test::IsOk()); }
+};
+
+TEST_P(LookForKept, IsForOneTargetOnly) {
+  if (GetParam() != "AVX3_DL") {
+    EXPECT_FALSE(can_look_for_kept());
+  }
+  std::mt19937 random(1);
+  EXPECT_EQ(expect_alike(any_kept_pair(2, 8, kSize, random)).empty(), !can_look_for_kept());
+}
+
+// Groups of every scale that BF16 has but for most of the exponents.
+class EveryScale {
+ public:
+  // `exponent`: of one scale after the other.
+  template <class Exponent>
+  EveryScale(Exponent exponent, float sign, std::mt19937& random) {
+    for (int significand = 128; significand < 256; ++significand) {
+      for (const double step : steps_beside(significand, random)) {
+        const int power = exponent();
+        steps_.push_back(std::ldexp(step, power) * static_cast<double>(sign));
+        scales_.push_back(std::ldexp(static_cast<float>(significand), power) * sign);
+      }
+    }
+    pair_ = pair_of(1, kSize, scales_, steps_, random);
+  }
+
+  const Int4Pair& pair() const { return pair_; }
+
+  // Whether a repack to BF16 scales could have made that group.
+  bool is_faithful(std::size_t group) const {
+    return test::to_bf16_number(steps_[group]) == scales_[group];
+  }
+
+ private:
+  std::vector<float> scales_;
+  std::vector<double> steps_;
+  Int4Pair pair_;
+};
+
+void expect_all_noted(const EveryScale& every, const std::vector<std::uint8_t>& notes) {
+  const auto searched = test::searched_notes(every.pair()).groups;
+  ASSERT_THAT(notes, SizeIs(searched.size()));
+  for (std::size_t g = 0; g < notes.size(); ++g) {
+    if (notes[g] == KeptLevels::kUnknown && !every.is_faithful(g)) continue;
+    ASSERT_EQ(notes[g], searched[g]) << g << ", scale " << every.pair().scales[g];
+  }
+}
+
+TEST_P(LookForKept, AgreesOnEveryScaleAndTheStepsBesideIt) {
+  std::mt19937 random(2);
+  for (const float sign : {1.0F, -1.0F}) {
+    for (const int power : {-12, -13}) {
+      const EveryScale every([=] { return power; }, sign, random);
+      const auto notes = expect_alike(every.pair());
+      if (can_look_for_kept()) expect_all_noted(every, notes);
+    }
+    const EveryScale every([&] { return static_cast<int>(random() % 180) - 97; }, sign, random);
+    const auto notes = expect_alike(every.pair());
+    test::expect_as_searched(every.pair(), {.groups = notes});
+    if (can_look_for_kept()) expect_all_noted(every, notes);
+  }
+}
+
+TEST_P(LookForKept, AgreesInRowsOfAnyLengthAndGroupsOfSeveralParts) {
+  std::mt19937 random(3);
+  for (const std::uint64_t size : {16U, 32U, 64U, 96U, 128U, 256U}) {
+    for (const std::uint64_t groups :
+         {1U, 2U, 3U, 4U, 5U, 8U, 30U, 88U, 127U, 128U, 130U, 132U, 264U}) {
+      const std::uint64_t rows = 4;
+      if (groups * size % kSize != 0) continue;
+      auto pair = any_kept_pair(rows, groups, size, random);
+      const auto notes = expect_alike(pair);
+      ASSERT_EQ(notes.empty(), size != kSize || !can_look_for_kept());
+      const std::uint64_t whole = groups / 4 * 4;
+      for (std::size_t g = 0; g < notes.size(); ++g) {
+        if (g % groups >= whole) {
+          ASSERT_EQ(notes[g], KeptLevels::kUnknown) << groups;
+        }
+      }
+      // A few groups that are not kept, in every row but the first.
+      for (std::size_t change = 0; change < rows * groups / 16 + 1; ++change) {
+        const std::size_t first = groups * size;
+        pair.source[first + random() % (pair.source.size() - first)] ^= 0x0004U;
+      }
+      expect_alike(pair);
+    }
+  }
+}
+
+// ---- groups that did not keep their levels ------------------------------------------------------
+
+// Two fours of one scale and step.
+Int4Pair two_fours(double step, std::mt19937& random) {
+  auto pair = pair_of(1, kSize, std::vector(8, 0x1.2cp-6F), std::vector(8, step), random);
+  for (std::size_t g = 0; g < 8; ++g) {
+    std::ranges::copy(any_codes(random, 16), codes_of(pair, g).begin());
+    store_weights(pair, g, step);
+  }
+  return pair;
+}
+
+// Of the four of that group none is noted, of the other one all are.
+void expect_four_unknown(const std::vector<std::uint8_t>& notes, std::size_t group) {
+  if (!can_look_for_kept()) return;
+  ASSERT_THAT(notes, SizeIs(8));
+  EXPECT_THAT(std::span(notes).subspan(group / 4 * 4, 4), Each(KeptLevels::kUnknown));
+  EXPECT_THAT(std::span(notes).subspan(4 - group / 4 * 4, 4), Not(Contains(KeptLevels::kUnknown)));
+}
+
+// Of both signs, at which levels 3 and 6 have gone on to the next number, to either side; or none.
+std::vector<double> steps_with_some_at_next() {
+  return {0x1.2cp-6, 0x1.2cp-6 * (1 + 0x1p-9), 0x1.2cp-6 * (1 - 0x1p-9)};
+}
+
+// Each weight in its turn, at every place in a four; no level has one weight only.
+TEST_P(LookForKept, LeavesOneStrangeWeight) {
+  std::mt19937 random(4);
+  for (const double step : steps_with_some_at_next()) {
+    const auto usual = two_fours(step, random);
+    EXPECT_THAT(expect_alike(usual), Each(Not(KeptLevels::kUnknown)));
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const std::size_t group = i % 8;
+      const std::size_t at = group * kSize + i;
+      const unsigned right = usual.source[at];
+      std::vector<unsigned> others = {1,      0x8001, 0x7f,   0x80,   0x8080, 0x3c00,
+                                      0x7f7f, 0x7f80, 0xff80, 0x7fff, 0xffff};
+      if (usual.codes[at] != 8) {
+        others.insert(others.end(), {0, 0x8000, right ^ 0x8000U, right + 1, right - 1, right + 2,
+                                     right - 2, right + 255, right + 256, right - 256, right + 257,
+                                     (right ^ 0x8000U) + 1, (right ^ 0x8000U) - 1});
+      }
+      for (const unsigned other : others) {
+        auto pair = usual;
+        pair.source[at] = static_cast<std::uint16_t>(other);
+        expect_four_unknown(expect_alike(pair), group);
+        ASSERT_FALSE(HasFailure()) << other << " instead of " << right << " at " << at;
+      }
+    }
+  }
+}
+
+// Puts all weights of a level and its opposite so many numbers further.
+void move_level(Int4Pair& pair, std::size_t group, int level, int numbers) {
+  for (std::size_t i = group * kSize; i < (group + 1) * kSize; ++i) {
+    if (std::abs(pair.codes[i] - 8) != level) continue;
+    pair.source[i] = static_cast<std::uint16_t>(pair.source[i] + numbers);
+  }
+}
+
+// Whole levels at the next number, of one group or of all to the same side or not: what is kept,
+// but on no grid, and what is not.
+TEST_P(LookForKept, TakesLevelsToOneSideOnly) {
+  std::mt19937 random(5);
+  const auto usual = two_fours(0x1.2cp-6, random);
+  for (int level = 1; level <= 8; ++level) {
+    for (int other = 1; other <= 8; ++other) {
+      for (const int numbers : {-2, -1, 1, 2}) {
+        const std::size_t group = random() % 8;
+        auto pair = usual;
+        move_level(pair, group, level, numbers < 0 ? -1 : 1);
+        if (level != other) move_level(pair, group, other, numbers);
+        auto beside = pair;
+        move_level(beside, group ^ 1U, level, numbers < 0 ? 1 : -1);
+        const bool is_kept = level == other || std::abs(numbers) == 1;
+        for (const auto& moved : {pair, beside}) {
+          const auto notes = expect_alike(moved);
+          test::expect_as_searched(moved, {.groups = notes});
+          if (!is_kept) expect_four_unknown(notes, group);
+        }
+        move_level(pair, group, other, numbers < 0 ? 2 : -2);
+        if (level != other && is_kept) expect_four_unknown(expect_alike(pair), group);
+        ASSERT_FALSE(HasFailure()) << level << " " << other << " " << numbers;
+      }
+    }
+  }
+}
+
+// Only groups that a step explains are noted as settled, whichever levels are at the next number.
+TEST_P(LookForKept, SettlesSetsOfLevelsThatAStepAllows) {
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 4; ++trial) {
+    std::vector<float> scales(256);
+    std::ranges::generate(scales, [&] { return any_bf16_scale(random); });
+    auto pair =
+        pair_of(1, kSize, scales, std::vector<double>(scales.begin(), scales.end()), random);
+    for (std::size_t set = 0; set < scales.size(); ++set) {
+      for (int level = 1; level <= 8; ++level) {
+        if ((set >> static_cast<unsigned>(level - 1) & 1U) == 0) continue;
+        move_level(pair, set, level, trial % 2 == 0 ? 1 : -1);
+      }
+    }
+    const auto notes = expect_alike(pair);
+    test::expect_as_searched(pair, {.groups = notes});
+    const auto searched = test::searched_notes(pair).groups;
+    for (std::size_t g = 0; g < notes.size(); ++g) {
+      ASSERT_THAT(notes[g], AnyOf(KeptLevels::kUnknown, searched[g])) << g;
+    }
+    if (can_look_for_kept()) {
+      EXPECT_THAT(notes, Contains(KeptLevels::kUnknown));
+      EXPECT_THAT(notes, Contains(Not(KeptLevels::kUnknown)));
+    }
+  }
+}
+
+// Sums of 2^31, and dead groups.
+TEST_P(LookForKept, AgreesOnGroupsOfOneLevel) {
+  std::mt19937 random(7);
+  const auto usual = two_fours(0x1.2cp-6, random);
+  for (std::uint8_t code = 0; code < 16; ++code) {
+    for (const float scale : {1.0F, 255.0F / 128, -255.0F / 128, 0x1.fep+90F, 0x1.2cp-6F}) {
+      for (const int numbers : {-1, 0, 1}) {
+        if (code == 8 && numbers != 0) continue;
+        auto pair = usual;
+        const std::size_t group = random() % 8;
+        pair.scales[group] = scale;
+        std::ranges::fill(codes_of(pair, group), code);
+        store_weights(pair, group, static_cast<double>(scale));
+        move_level(pair, group, std::abs(code - 8), numbers);
+        const auto notes = expect_alike(pair);
+        if (code != 8) {
+          expect_four_unknown(notes, group);
+        } else if (can_look_for_kept()) {
+          EXPECT_EQ(notes[group], KeptLevels::kOpen);
+          EXPECT_THAT(notes, Each(Not(KeptLevels::kUnknown)));
+        }
+        // One other weight, and it may be taken, with sums that are just below.
+        codes_of(pair, group)[9] = 8;
+        weights_of(pair, group)[9] = 0;
+        expect_alike(pair);
+        ASSERT_FALSE(HasFailure()) << int{code} << " " << scale << " " << numbers;
+      }
+    }
+  }
+}
+
+TEST_P(LookForKept, AgreesOnGroupsThatAreDeadOnOneSide) {
+  std::mt19937 random(8);
+  auto pair = two_fours(0x1.2cp-6, random);
+  std::ranges::fill(weights_of(pair, 1), std::uint16_t{0x8000});  // the source alone
+  expect_four_unknown(expect_alike(pair), 1);
+  std::ranges::fill(codes_of(pair, 1), std::uint8_t{8});  // both
+  EXPECT_EQ(test::reference_of(pair).dead_in_both, 1);
+  EXPECT_THAT(expect_alike(pair), Each(Not(KeptLevels::kUnknown)));
+  std::ranges::fill(codes_of(pair, 4), std::uint8_t{8});  // the build alone
+  expect_four_unknown(expect_alike(pair), 4);
+}
+
+TEST_P(LookForKept, TakesNormalBf16ScalesOnly) {
+  std::mt19937 random(9);
+  const auto usual = two_fours(0x1.2cp-6, random);
+  const auto expect_taken = [&](float scale, bool is_taken) {
+    auto pair = usual;
+    const std::size_t group = random() % 8;
+    pair.scales[group] = scale;
+    store_weights(pair, group, static_cast<double>(scale));
+    const auto notes = expect_alike(pair);
+    if (is_taken) {
+      EXPECT_THAT(notes, Each(Not(KeptLevels::kUnknown)));
+    } else {
+      expect_four_unknown(notes, group);
+    }
+    ASSERT_FALSE(HasFailure()) << scale;
+  };
+  for (const float sign : {1.0F, -1.0F}) {
+    for (const float scale : {0x1p-90F, 0x1.02p-90F, 1.0F, 0x1.fep-1F, 0x1p+90F, 0x1.fep+90F}) {
+      expect_taken(sign * scale, true);
+    }
+    for (const float scale :
+         {0.0F, 0x1p-133F, 0x1p-127F, 0x1p-126F, 0x1.fep-91F, 0x1p+91F, 0x1p+127F, 0x1.fep+127F,
+          0x1.01p+0F, 0x1.000002p+0F, 0x1.2cp-6F + 0x1p-22F, INFINITY, std::nanf("")}) {
+      expect_taken(sign * scale, false);
+    }
+  }
+}
+
+// A weight of which the source's float was not BF16 in any way that matters: the next scale over.
+TEST_P(LookForKept, AgreesWhereTheScaleIsAnother) {
+  std::mt19937 random(10);
+  for (const int numbers : {-200, -129, -128, -127, -2, -1, 1, 2, 127, 128, 129, 200}) {
+    auto pair = any_kept_pair(2, 16, kSize, random);
+    for (float& scale : pair.scales) {
+      const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(scale));
+      scale = std::bit_cast<float>(bits + numbers * 65536);
+    }
+    const auto notes = expect_alike(pair);
+    test::expect_as_searched(pair, {.groups = notes});
+  }
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+// After a row in which more than a quarter of the fours are not kept the next seven are spared.
+TEST_P(LookForKept, PausesAfterRowsOfOthers) {
+  constexpr std::size_t kGroups = 16;
+  std::mt19937 random(11);
+  auto pair = any_kept_pair(24, kGroups, kSize, random);
+  for (std::size_t g = 0; g < pair.scales.size(); ++g) {
+    store_weights(pair, g, static_cast<double>(pair.scales[g]));
+  }
+  const auto spoil = [&](std::size_t row, std::size_t four) {
+    pair.source[(row * kGroups + four * 4) * kSize] ^= 0x0010U;
+  };
+  const auto is_looked_at = [&](const std::vector<std::uint8_t>& notes, std::size_t row) {
+    return std::ranges::count(std::span(notes).subspan(row * kGroups, kGroups),
+                              KeptLevels::kUnknown) < std::ptrdiff_t{kGroups};
+  };
+  spoil(2, 0);
+  for (const std::size_t four : {1U, 3U}) spoil(4, four);
+  for (const std::size_t four : {0U, 1U, 2U, 3U}) spoil(15, four);
+  const auto notes = expect_alike(pair);
+  test::expect_as_searched(pair, {.groups = notes});
+  if (!can_look_for_kept()) return;
+  for (std::size_t row = 0; row < pair.rows; ++row) {
+    const bool is_spared = (row > 4 && row <= 11) || row >= 15;
+    EXPECT_EQ(is_looked_at(notes, row), !is_spared || row == 23) << row;
+  }
+}
+
+// Rows whose worst errors grow, shrink and repeat, kept or not.
+TEST_P(LookForKept, NamesTheFirstErrorThatIsLargerThanTheKnownOne) {
+  constexpr float kScale = 0x1.2cp-6F;
+  std::mt19937 random(12);
+  for (const bool is_spoilt : {false, true}) {
+    for (int trial = 0; trial < 30; ++trial) {
+      auto pair = pair_of(6, kSize, std::vector(6 * 8, kScale),
+                          std::vector(6 * 8, static_cast<double>(kScale)), random);
+      for (std::size_t change = 0; change < 9; ++change) {
+        move_level(pair, random() % (6 * 8), 1 + static_cast<int>(random() % 8), 1);
+      }
+      if (is_spoilt) pair.source[random() % pair.source.size()] ^= 0x0002U;
+      for (const int level : {0, 1, 2, 3, 5, 8}) {
+        const auto product = to_bf16(level * static_cast<double>(kScale));
+        const double next = bf16_value(static_cast<std::uint16_t>(product + 1));
+        const auto error = level == 0 ? 0.0F : static_cast<float>(next - bf16_value(product));
+        for (const float known :
+             {error, std::nextafter(error, -1.0F), std::nextafter(error, 1.0F)}) {
+          expect_alike(pair, static_cast<double>(known));
+          ASSERT_FALSE(HasFailure()) << trial << " " << known;
+        }
+      }
+      expect_alike(pair);
+    }
+  }
+}
+
+TEST_P(LookForKept, NamesThePlaceOfTheFirstOfTheWorst) {
+  auto pair = Int4Pair{.rows = 3, .groups = 8};
+  for (std::size_t i = 0; i < pair.rows * pair.groups; ++i) pair.scales.push_back(0.125F);
+  for (std::size_t i = 0; i < pair.rows * pair.columns(); ++i) {
+    pair.codes.push_back(static_cast<std::uint8_t>(i % 16));
+    pair.source.push_back(to_bf16((static_cast<int>(i % 16) - 8) * 0.125));
+  }
+  const auto worst_beyond = [&](double known) {
+    KeptLevels kept;
+    const auto bytes = pair.source_bytes();
+    return compare_int4_bf16(pair.int4_rows(), {.dtype = Dtype::kBF16, .bytes = bytes}, known, kept)
+        .worst;
+  };
+  constexpr double kOfSeven = 0.125 / 32;  // from 0.875 to the next number
+  constexpr double kOfFour = 0.125 / 32;   // from 0.5
+  EXPECT_EQ(worst_beyond(0.0), WorstError());
+  EXPECT_EQ(worst_beyond(-1.0), (WorstError{.error = 0.0, .row = 5, .column = 0}));
+  move_level(pair, 8 + 6, 7, 1);
+  move_level(pair, 16 + 1, 4, 1);
+  const WorstError first{.error = kOfSeven, .row = 6, .column = 6 * 32 + 1};
+  static_assert(kOfSeven == kOfFour);
+  EXPECT_EQ(worst_beyond(-1.0), first);
+  EXPECT_EQ(worst_beyond(0.0), first);
+  EXPECT_EQ(worst_beyond(kOfSeven / 2), first);
+  EXPECT_EQ(worst_beyond(kOfSeven), WorstError());
+  move_level(pair, 16 + 3, 8, 1);
+  const WorstError second{.error = 2 * kOfSeven, .row = 7, .column = 3 * 32};
+  EXPECT_EQ(worst_beyond(-1.0), second);
+  EXPECT_EQ(worst_beyond(kOfSeven), second);
+  EXPECT_EQ(worst_beyond(2 * kOfSeven), WorstError());
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, LookForKept, ::testing::ValuesIn(cpu_targets()),
+                         [](const auto& test) { return test.param; });
+
+// ---- anything near to kept levels ---------------------------------------------------------------
+
+void change_something(Int4Pair& pair) {
+  const auto at = *rc::gen::inRange<std::size_t>(0, pair.source.size());
+  const auto group = at / pair.group_size;
+  switch (*rc::gen::inRange(0, 8)) {
+    case 0:
+      pair.codes[at] = static_cast<std::uint8_t>(*rc::gen::inRange(0, 16));
+      break;
+    case 1:
+      pair.scales[group] *= *rc::gen::element(0.0F, -1.0F, 0x1p-80F, 0x1p+100F, 1 + 0x1p-9F);
+      break;
+    case 2:
+      pair.source[at] ^= static_cast<std::uint16_t>(1U << *rc::gen::inRange(0U, 16U));
+      break;
+    default:
+      move_level(pair, at / kSize, *rc::gen::inRange(1, 9), *rc::gen::element(-2, -1, -1, 1, 1, 2));
+  }
+}
+
+RC_GTEST_PROP(LookForKeptProperty, AgreesNearToKeptLevels, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  const auto group_size = *rc::gen::element<std::uint64_t>(32, 32, 32, 64, 128);
+  auto pair = any_kept_pair(*rc::gen::inRange<std::uint64_t>(1, 4),
+                            *rc::gen::inRange<std::uint64_t>(1, 20), group_size, random);
+  for (int changes = *rc::gen::inRange(0, 8); changes > 0; --changes) change_something(pair);
+  const double known = *rc::gen::element(-1.0, 0.0, 0x1p-14, 0x1p-12);
+  for (const std::string& target : cpu_targets()) {
+    RC_ASSERT(force_cpu_target(target).has_value());
+    expect_alike(pair, known);
+    RC_ASSERT(!::testing::Test::HasFailure());
+  }
+  RC_ASSERT(force_cpu_target("").has_value());
+}
+
+}  // namespace
+}  // namespace gridscope::quant
