@@ -174,13 +174,11 @@ int repack_level(float value, float step) {
   return static_cast<int>(std::clamp(std::nearbyint(value / step), -8.0F, 7.0F));
 }
 
-float worst_repack_error(std::span<const float> values, float step) {
-  float worst = 0.0F;
-  for (const float value : values) {
+bool repack_errors_are_within(std::span<const float> values, float step, float tolerance) {
+  return std::ranges::all_of(values, [&](float value) {
     const auto nearest = static_cast<float>(repack_level(value, step)) * step;
-    worst = std::max(worst, std::fabs(value - nearest));
-  }
-  return worst;
+    return std::fabs(value - nearest) <= tolerance;
+  });
 }
 
 double least_squares_step(std::span<const float> values, float step) {
@@ -256,7 +254,7 @@ RepackFit fit_repack_rule(std::span<const float> values, std::span<std::int16_t>
   }
   for (int m = 1; m <= kMostLevels; ++m) {
     const float step = largest / static_cast<float>(m);
-    if (worst_repack_error(values, step) > largest / 128) continue;
+    if (!repack_errors_are_within(values, step, largest / 128)) continue;
     for (std::size_t i = 0; i < levels.size(); ++i) {
       levels[i] = static_cast<std::int16_t>(repack_level(values[i], step));
     }

@@ -96,15 +96,15 @@ void spread_groups(const std::vector<T>& groups, const Row& row, std::vector<T>&
   std::fill(out, parts.end(), of_this.front());
 }
 
-RowTraits prepare(Row& row, double worst_error) {
-  spread_groups(row.build.scales, row, row.scales);
-  if (!row.build.zeros.empty()) spread_groups(row.build.zeros, row, row.zeros);
-  const RowTraits traits = describe_parts(
-      {.scales = row.scales, .zeros = row.zeros, .worst_error = static_cast<float>(worst_error)},
-      row.about);
+PartTerms terms_of(const Row& row, double worst_error) {
+  return {.scales = row.scales, .zeros = row.zeros, .worst_error = static_cast<float>(worst_error)};
+}
+
+// What parts need that are not known to have kept their levels.
+void prepare_parts(Row& row, const RowTraits& traits, double worst_error) {
+  describe_parts(terms_of(row, worst_error), row.about);
   row.about.tables = kBf16Tables[0].data();
   if (traits.needs_tables) make_own_tables(row);
-  return traits;
 }
 
 // The sums of a group: as PartSums has them, of all of its parts.
@@ -295,32 +295,36 @@ constexpr std::uint64_t kPause = 7;
 constexpr std::size_t kMostOthers = 4;  // one in
 
 // Adds the counts of the parts with kept levels. Of the vectors that fit afterwards the sums are
-// there.
-void add_kept(Row& row, const std::uint8_t* codes, const std::uint8_t* source, ErrorSums& sums) {
+// there; returns how many do not.
+std::size_t add_kept(Row& row, const std::uint8_t* codes, const std::uint8_t* source,
+                     ErrorSums& sums) {
+  const std::size_t vectors = row.counts.size();
   std::ranges::fill(row.counts, BlockCounts{});
   std::ranges::fill(row.kept, KeptLevels::kUnknown);
-  if (row.kept.empty() || (row.pause > 0 && row.pause-- > 0)) return;
+  if (row.kept.empty() || (row.pause > 0 && row.pause-- > 0)) return vectors;
   KeptCounts kept;
   const std::size_t others = look_for_kept(
       {.codes = codes,
        .source = source,
        .scales = row.scales.data(),
-       .worst = row.about.worst.data()},
+       .worst_error = sums.worst.error},
       {.sums = row.sums, .counts = row.counts, .totals = kept, .kept = row.kept.data()});
-  const std::size_t vectors = row.counts.size();
   if (others * kMostOthers > vectors) row.pause = kPause;
   sums.values_identical += (vectors - others) * kBlocks * kPartWeights - kept.beside;
   sums.saturated_low += kept.low;
   sums.saturated_high += kept.high;
+  return others;
 }
 
 void add_row(Row& row, ErrorSums& sums) {
-  const RowTraits traits = prepare(row, sums.worst.error);
+  spread_groups(row.build.scales, row, row.scales);
+  if (!row.build.zeros.empty()) spread_groups(row.build.zeros, row, row.zeros);
+  const RowTraits traits = describe_units(terms_of(row, sums.worst.error), row.about);
   const auto* codes = reinterpret_cast<const std::uint8_t*>(row.build.codes.data()) +
                       row.number * row.build.row_bytes;
   const auto* source = reinterpret_cast<const std::uint8_t*>(row.source.bytes.data()) +
                        row.number * row.build.groups * row.build.group_size * 2;
-  add_kept(row, codes, source, sums);
+  if (add_kept(row, codes, source, sums) > 0) prepare_parts(row, traits, sums.worst.error);
   for (std::size_t part = 0; part < row.parts; part += kBlocks) {
     BlockCounts& counts = row.counts[part / kBlocks];
     if (counts.fits) continue;

@@ -99,54 +99,45 @@ struct PartTerms {
   float worst_error = 0.0F;  // so far
 };
 
-inline RowTraits describe_parts(const PartTerms& terms, Parts& parts) {
+// How many powers of two the unit lies below the scale.
+HWY_INLINE hn::VFromD<FloatBits> unit_bits_of(hn::VFromD<FloatBits> zeros) {
+  const FloatBits d;
+  return hn::IfThenElse(hn::Eq(zeros, hn::Zero(d)), hn::Set(d, kUnitBits),
+                        hn::Set(d, kUnitBits - 1));
+}
+
+HWY_INLINE hn::VFromD<FloatBits> load_zeros(const std::int8_t* zeros) {
+  const Ints d;
+  const hn::Rebind<std::int8_t, Ints> bytes;
+  return hn::BitCast(FloatBits(), hn::PromoteTo(d, hn::LoadU(bytes, zeros)));
+}
+
+// Units, and which scales fit.
+inline RowTraits describe_units(const PartTerms& terms, Parts& parts) {
   const Floats d;
   const FloatBits bits_d;
-  const Ints ints;
-  const hn::Rebind<std::int8_t, Ints> bytes;
   auto unfit = hn::Zero(bits_d);
   auto odd = hn::Zero(bits_d);
   auto least_unit = hn::Set(bits_d, 255U << 23U);
   auto most_unit = hn::Zero(bits_d);
   for (std::size_t i = 0; i < terms.scales.size(); i += hn::Lanes(d)) {
     const auto bits = hn::BitCast(bits_d, hn::LoadU(d, &terms.scales[i]));
-    const auto zero = hn::BitCast(bits_d, hn::PromoteTo(ints, hn::LoadU(bytes, &terms.zeros[i])));
-    const auto is_symmetric = hn::Eq(zero, hn::Zero(bits_d));
-    const auto unit_bits =
-        hn::IfThenElse(is_symmetric, hn::Set(bits_d, kUnitBits), hn::Set(bits_d, kUnitBits - 1));
+    const auto zero = load_zeros(&terms.zeros[i]);
     const auto exponent = hn::And(hn::ShiftRight<23>(bits), hn::Set(bits_d, 0xff));
     const auto in_range = hn::And(hn::Gt(exponent, hn::Set(bits_d, kLeastExponent - 1)),
                                   hn::Lt(exponent, hn::Set(bits_d, kMostExponent + 1)));
     // With four bits to spare the product with any level is exact in float.
     const auto is_short = hn::Eq(hn::And(bits, hn::Set(bits_d, 0xf)), hn::Zero(bits_d));
     const auto fits = hn::IfThenElseZero(hn::And(in_range, is_short), hn::Set(bits_d, 1));
+    const auto unit = hn::ShiftLeft<23>(
+        hn::IfThenElse(in_range, hn::Sub(exponent, unit_bits_of(zero)), hn::Set(bits_d, 127)));
     unfit = hn::Or(unfit, hn::Xor(fits, hn::Set(bits_d, 1)));
     odd = hn::Or(odd, hn::Or(zero, hn::And(bits, hn::Set(bits_d, 0xffff))));
-    const auto window = hn::Sub(hn::Add(exponent, hn::Set(bits_d, 7)), unit_bits);
-    const auto significand =
-        hn::Or(hn::And(bits, hn::Set(bits_d, 0x7fffff)), hn::Set(bits_d, 0x800000));
-    const auto half = hn::ShiftRight<24 - kUnitBits>(significand);
-    const auto unit = hn::ShiftLeft<23>(
-        hn::IfThenElse(in_range, hn::Sub(exponent, unit_bits), hn::Set(bits_d, 127)));
     least_unit = hn::Min(least_unit, unit);
     most_unit = hn::Max(most_unit, unit);
-    const auto per_unit = hn::Sub(hn::Set(bits_d, 254U << 23U), unit);
-    const auto worst = hn::Mul(hn::Set(d, terms.worst_error), hn::BitCast(d, per_unit));
-    const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(hn::Floor(worst), hn::Set(d, 32767.0F)));
-    const auto kept_bits = hn::BitCast(bits_d, hn::ConvertTo(ints, kept));
-    const auto table = hn::Or(hn::And(hn::ShiftRight<24>(bits), hn::Set(bits_d, 0x80)),
-                              hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_d, 0x7f)));
     hn::StoreU(fits, bits_d, &parts.fits[i]);
-    hn::StoreU(twice(hn::And(hn::ShiftLeft<8>(window), hn::Set(bits_d, 0xffff))), bits_d,
-               &parts.base[i]);
-    hn::StoreU(twice(hn::IfThenElse(is_symmetric, half, hn::ShiftRight<1>(half))), bits_d,
-               &parts.half_step[i]);
     hn::StoreU(hn::BitCast(d, unit), d, &parts.unit[i]);
-    hn::StoreU(per_unit, bits_d, &parts.per_unit[i]);
-    hn::StoreU(twice(hn::And(kept_bits, hn::Set(bits_d, 0xffff))), bits_d, &parts.worst[i]);
-    hn::StoreU(hn::ShiftLeft<5>(table), bits_d, &parts.table[i]);
   }
-  static_assert(sizeof(UnitTable) == 1U << 5U);
   const bool all_fit = hn::AllTrue(bits_d, hn::Eq(unfit, hn::Zero(bits_d)));
   return {
       .all_fit = all_fit,
@@ -154,6 +145,37 @@ inline RowTraits describe_parts(const PartTerms& terms, Parts& parts) {
       .sums_are_exact = all_fit && sums_are_exact(terms.scales.size() * kPartWeights,
                                                   hn::GetLane(hn::MinOfLanes(bits_d, least_unit)),
                                                   hn::GetLane(hn::MaxOfLanes(bits_d, most_unit)))};
+}
+
+// All else. Requires: the units are there.
+inline void describe_parts(const PartTerms& terms, Parts& parts) {
+  const Floats d;
+  const FloatBits bits_d;
+  const Ints ints;
+  for (std::size_t i = 0; i < terms.scales.size(); i += hn::Lanes(d)) {
+    const auto bits = hn::BitCast(bits_d, hn::LoadU(d, &terms.scales[i]));
+    const auto unit = hn::BitCast(bits_d, hn::LoadU(d, &parts.unit[i]));
+    const auto zero = load_zeros(&terms.zeros[i]);
+    const auto window = hn::Add(hn::ShiftRight<23>(unit), hn::Set(bits_d, 7));
+    const auto significand =
+        hn::Or(hn::And(bits, hn::Set(bits_d, 0x7fffff)), hn::Set(bits_d, 0x800000));
+    const auto half = hn::ShiftRight<24 - kUnitBits>(significand);
+    const auto is_symmetric = hn::Eq(zero, hn::Zero(bits_d));
+    const auto per_unit = hn::Sub(hn::Set(bits_d, 254U << 23U), unit);
+    const auto worst = hn::Mul(hn::Set(d, terms.worst_error), hn::BitCast(d, per_unit));
+    const auto kept = hn::Max(hn::Set(d, -1.0F), hn::Min(hn::Floor(worst), hn::Set(d, 32767.0F)));
+    const auto kept_bits = hn::BitCast(bits_d, hn::ConvertTo(ints, kept));
+    const auto table = hn::Or(hn::And(hn::ShiftRight<24>(bits), hn::Set(bits_d, 0x80)),
+                              hn::And(hn::ShiftRight<16>(bits), hn::Set(bits_d, 0x7f)));
+    hn::StoreU(twice(hn::And(hn::ShiftLeft<8>(window), hn::Set(bits_d, 0xffff))), bits_d,
+               &parts.base[i]);
+    hn::StoreU(twice(hn::IfThenElse(is_symmetric, half, hn::ShiftRight<1>(half))), bits_d,
+               &parts.half_step[i]);
+    hn::StoreU(per_unit, bits_d, &parts.per_unit[i]);
+    hn::StoreU(twice(hn::And(kept_bits, hn::Set(bits_d, 0xffff))), bits_d, &parts.worst[i]);
+    hn::StoreU(hn::ShiftLeft<5>(table), bits_d, &parts.table[i]);
+  }
+  static_assert(sizeof(UnitTable) == 1U << 5U);
 }
 
 }  // namespace gridscope::quant::HWY_NAMESPACE

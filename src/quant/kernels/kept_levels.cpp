@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -300,28 +301,29 @@ HWY_INLINE Vector turn(const std::array<Quarter, 4>& v) {
   return _mm512_permutexvar_epi32(order, all);
 }
 
-// Whether an error may be larger than `worst`, that of each part: their squares together are more.
-HWY_INLINE bool may_have_worse(Quarter squared_errors, const std::uint32_t* worst) {
-  const Quarter low_half = _mm_srai_epi32(_mm_slli_epi32(load_quarter(worst), 16), 16);
-  const Quarter square = _mm_mullo_epi32(low_half, low_half);
-  return _mm_movepi32_mask(low_half) != 0 || _mm_cmpgt_epi32_mask(squared_errors, square) != 0;
+// Whether a number and the next one may be farther apart than the worst error so far.
+HWY_INLINE bool may_be_worse(const float* scales, double worst_error) {
+  const Quarter exponents = _mm_and_si128(load_quarter(scales), _mm_set1_epi32(0x7f800000));
+  const auto of_scale = static_cast<float>(worst_error) * ((1 << kUnitBits) / kMostToNext);
+  return _mm_cmp_ps_mask(_mm_castsi128_ps(exponents), _mm_set1_ps(of_scale), _CMP_GT_OQ) != 0;
 }
 
-// The largest errors of four parts, at `at` of the batch. Whether one is more than `worst`.
-HWY_NOINLINE bool find_largest(const Batch& batch, std::size_t at, const std::uint32_t* worst,
-                               std::int16_t* largest) {
-  bool is_worse = false;
+// The largest errors of four parts, at `at` of the batch, in units. Whether one is the worst.
+HWY_NOINLINE bool find_largest(const KeptRow& row, std::size_t part, const Batch& batch,
+                               std::size_t at, PartSums& out) {
+  bool is_worst = false;
   for (std::size_t j = 0; j < kKeptParts; ++j) {
     const LevelTable& to_next = kLevelUnits[batch.side[at + j]][batch.significand[at + j]].to_next;
     const auto& beside = batch.levels[at / kKeptParts].beside[j];
-    largest[j] = 0;
+    int largest = 0;
     for (std::size_t level = 0; level < kMagnitudes; ++level) {
-      const int error = beside[level] == 0 ? 0 : std::abs(to_next[level]);
-      largest[j] = std::max(largest[j], static_cast<std::int16_t>(error));
+      if (beside[level] != 0) largest = std::max(largest, std::abs(to_next[level]));
     }
-    is_worse = is_worse || largest[j] > static_cast<std::int16_t>(worst[j] & 0xffffU);
+    out.largest[part + j] = static_cast<std::int16_t>(largest);
+    const int exponent = std::ilogb(row.scales[part + j]) - kUnitBits;
+    is_worst = is_worst || std::ldexp(largest, exponent) > row.worst_error;
   }
-  return is_worse;
+  return is_worst;
 }
 
 // Of four parts, number `part` of the row, `at` of the batch.
@@ -341,9 +343,8 @@ HWY_INLINE void add_four(const KeptRow& row, std::size_t part, Batch& batch, std
   const Quarter source = _mm_add_epi32(_mm_add_epi32(product, cross), squared_error);
   _mm512_storeu_si512(out.sums.products[part].data(),
                       turn({error, squared_error, source, product}));
-  out.counts[part / kKeptParts].worse =
-      may_have_worse(squared_error, row.worst + part) &&
-      find_largest(batch, at, row.worst + part, &out.sums.largest[part]);
+  out.counts[part / kKeptParts].worse = may_be_worse(row.scales + part, row.worst_error) &&
+                                        find_largest(row, part, batch, at, out.sums);
 }
 
 // ---- a batch ------------------------------------------------------------------------------------

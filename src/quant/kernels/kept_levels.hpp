@@ -18,8 +18,8 @@ inline constexpr std::size_t kKeptParts = 4;
 struct KeptRow {
   const std::uint8_t* codes;
   const std::uint8_t* source;
-  const float* scales;         // of each part
-  const std::uint32_t* worst;  // the worst error so far, in units of each part, in both halves
+  const float* scales;  // of each part
+  double worst_error;   // so far; negative: none yet
 };
 
 // Weights of parts with kept levels.

@@ -115,6 +115,9 @@ constexpr std::array<LevelSquares, 128> make_level_squares() {
   return all;
 }
 
+// No number is farther from the next one.
+inline constexpr int kMostToNext = 1 << (kUnitBits - 4);
+
 // A step as a fraction: where a level's weights become another number.
 struct Threshold {
   int numerator = 0;

@@ -292,7 +292,12 @@ HWY_INLINE std::size_t note_kept(const std::uint8_t* kept, std::size_t count, st
                                  Tally& tally) {
   const hn::ScalableTag<std::uint8_t> d;
   static_assert(KeptLevels::kUnknown == 0);
-  auto groups = hn::MaskedLoad(hn::FirstN(d, std::min(count, hn::Lanes(d))), d, kept);
+  std::array<std::uint8_t, hn::MaxLanes(d)> few = {};  // unknown after the last
+  if (count < hn::Lanes(d)) {
+    std::copy_n(kept, count, few.begin());
+    kept = few.data();
+  }
+  auto groups = hn::LoadU(d, kept);
   const auto unknown = hn::FindFirstTrue(d, hn::Eq(groups, hn::Zero(d)));
   const std::size_t known = unknown < 0 ? hn::Lanes(d) : static_cast<std::size_t>(unknown);
   // The others are looked at in the fours in which they are without notes, so that none is left
