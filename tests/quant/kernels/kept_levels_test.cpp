@@ -156,10 +156,10 @@ TEST_P(LookForKept, IsForOneTargetOnly) {
   EXPECT_EQ(expect_alike(any_kept_pair(2, 8, kSize, random)).empty(), !can_look_for_kept());
 }
 
-// Groups of every scale that BF16 has but for most of the exponents.
+// Groups of scales with all 128 significands, and of the steps beside them.
 class EveryScale {
  public:
-  // `exponent`: of one scale after the other.
+  // `exponent`: called for each group.
   template <class Exponent>
   EveryScale(Exponent exponent, float sign, std::mt19937& random) {
     for (int significand = 128; significand < 256; ++significand) {
@@ -172,10 +172,10 @@ class EveryScale {
     pair_ = pair_of(1, kSize, scales_, steps_, random);
   }
 
-  const Int4Pair& pair() const { return pair_; }
+  [[nodiscard]] const Int4Pair& pair() const { return pair_; }
 
   // Whether a repack to BF16 scales could have made that group.
-  bool is_faithful(std::size_t group) const {
+  [[nodiscard]] bool is_faithful(std::size_t group) const {
     return test::to_bf16_number(steps_[group]) == scales_[group];
   }
 
@@ -255,15 +255,12 @@ void expect_four_unknown(const std::vector<std::uint8_t>& notes, std::size_t gro
   EXPECT_THAT(std::span(notes).subspan(4 - group / 4 * 4, 4), Not(Contains(KeptLevels::kUnknown)));
 }
 
-// Of both signs, at which levels 3 and 6 have gone on to the next number, to either side; or none.
-std::vector<double> steps_with_some_at_next() {
-  return {0x1.2cp-6, 0x1.2cp-6 * (1 + 0x1p-9), 0x1.2cp-6 * (1 - 0x1p-9)};
-}
-
-// Each weight in its turn, at every place in a four; no level has one weight only.
+// Each weight in its turn, in groups without a level at the next number and with some at it, to
+// either side. Every level has two weights or more.
 TEST_P(LookForKept, LeavesOneStrangeWeight) {
   std::mt19937 random(4);
-  for (const double step : steps_with_some_at_next()) {
+  for (const double beside : {0.0, 0x1p-9, -0x1p-9}) {
+    const double step = 0x1.2cp-6 * (1 + beside);
     const auto usual = two_fours(step, random);
     EXPECT_THAT(expect_alike(usual), Each(Not(KeptLevels::kUnknown)));
     for (std::size_t i = 0; i < kSize; ++i) {
@@ -295,30 +292,35 @@ void move_level(Int4Pair& pair, std::size_t group, int level, int numbers) {
   }
 }
 
-// Whole levels at the next number, of one group or of all to the same side or not: what is kept,
-// but on no grid, and what is not.
-TEST_P(LookForKept, TakesLevelsToOneSideOnly) {
+// Two levels at the next number, to either side of it: of neighbouring groups, then of one.
+TEST_P(LookForKept, TakesLevelsOfAGroupToOneSideOnly) {
   std::mt19937 random(5);
   const auto usual = two_fours(0x1.2cp-6, random);
   for (int level = 1; level <= 8; ++level) {
     for (int other = 1; other <= 8; ++other) {
-      for (const int numbers : {-2, -1, 1, 2}) {
-        const std::size_t group = random() % 8;
-        auto pair = usual;
-        move_level(pair, group, level, numbers < 0 ? -1 : 1);
-        if (level != other) move_level(pair, group, other, numbers);
-        auto beside = pair;
-        move_level(beside, group ^ 1U, level, numbers < 0 ? 1 : -1);
-        const bool is_kept = level == other || std::abs(numbers) == 1;
-        for (const auto& moved : {pair, beside}) {
-          const auto notes = expect_alike(moved);
-          test::expect_as_searched(moved, {.groups = notes});
-          if (!is_kept) expect_four_unknown(notes, group);
-        }
-        move_level(pair, group, other, numbers < 0 ? 2 : -2);
-        if (level != other && is_kept) expect_four_unknown(expect_alike(pair), group);
-        ASSERT_FALSE(HasFailure()) << level << " " << other << " " << numbers;
-      }
+      const std::size_t group = random() % 8;
+      const int numbers = random() % 2 == 0 ? 1 : -1;
+      auto pair = usual;
+      move_level(pair, group, level, numbers);
+      move_level(pair, group ^ 1U, other, -numbers);
+      test::expect_as_searched(pair, {.groups = expect_alike(pair)});
+      move_level(pair, group, other, -numbers);
+      if (level != other) expect_four_unknown(expect_alike(pair), group);
+      ASSERT_FALSE(HasFailure()) << level << " " << other << " " << numbers;
+    }
+  }
+}
+
+TEST_P(LookForKept, LeavesLevelsTwoNumbersAway) {
+  std::mt19937 random(14);
+  const auto usual = two_fours(0x1.2cp-6, random);
+  for (int level = 1; level <= 8; ++level) {
+    for (const int numbers : {-2, 2}) {
+      auto pair = usual;
+      const std::size_t group = random() % 8;
+      move_level(pair, group, level, numbers);
+      expect_four_unknown(expect_alike(pair), group);
+      ASSERT_FALSE(HasFailure()) << level << " " << numbers;
     }
   }
 }
@@ -343,10 +345,9 @@ TEST_P(LookForKept, SettlesSetsOfLevelsThatAStepAllows) {
     for (std::size_t g = 0; g < notes.size(); ++g) {
       ASSERT_THAT(notes[g], AnyOf(KeptLevels::kUnknown, searched[g])) << g;
     }
-    if (can_look_for_kept()) {
-      EXPECT_THAT(notes, Contains(KeptLevels::kUnknown));
-      EXPECT_THAT(notes, Contains(Not(KeptLevels::kUnknown)));
-    }
+    if (!can_look_for_kept()) continue;
+    EXPECT_THAT(notes, Contains(KeptLevels::kUnknown));
+    EXPECT_THAT(notes, Contains(Not(KeptLevels::kUnknown)));
   }
 }
 
@@ -421,7 +422,7 @@ TEST_P(LookForKept, TakesNormalBf16ScalesOnly) {
   }
 }
 
-// A weight of which the source's float was not BF16 in any way that matters: the next scale over.
+// Scales some BF16 numbers away from those that the levels belong to.
 TEST_P(LookForKept, AgreesWhereTheScaleIsAnother) {
   std::mt19937 random(10);
   for (const int numbers : {-200, -129, -128, -127, -2, -1, 1, 2, 127, 128, 129, 200}) {
@@ -504,23 +505,21 @@ TEST_P(LookForKept, NamesThePlaceOfTheFirstOfTheWorst) {
     return compare_int4_bf16(pair.int4_rows(), {.dtype = Dtype::kBF16, .bytes = bytes}, known, kept)
         .worst;
   };
-  constexpr double kOfSeven = 0.125 / 32;  // from 0.875 to the next number
-  constexpr double kOfFour = 0.125 / 32;   // from 0.5
+  constexpr double kToNext = 0x1p-8;  // from 0.5 and from 0.875; twice that from 1
   EXPECT_EQ(worst_beyond(0.0), WorstError());
   EXPECT_EQ(worst_beyond(-1.0), (WorstError{.error = 0.0, .row = 5, .column = 0}));
   move_level(pair, 8 + 6, 7, 1);
   move_level(pair, 16 + 1, 4, 1);
-  const WorstError first{.error = kOfSeven, .row = 6, .column = 6 * 32 + 1};
-  static_assert(kOfSeven == kOfFour);
+  const WorstError first{.error = kToNext, .row = 6, .column = 6 * 32 + 1};
   EXPECT_EQ(worst_beyond(-1.0), first);
   EXPECT_EQ(worst_beyond(0.0), first);
-  EXPECT_EQ(worst_beyond(kOfSeven / 2), first);
-  EXPECT_EQ(worst_beyond(kOfSeven), WorstError());
+  EXPECT_EQ(worst_beyond(kToNext / 2), first);
+  EXPECT_EQ(worst_beyond(kToNext), WorstError());
   move_level(pair, 16 + 3, 8, 1);
-  const WorstError second{.error = 2 * kOfSeven, .row = 7, .column = 3 * 32};
+  const WorstError second{.error = 2 * kToNext, .row = 7, .column = 3 * 32};
   EXPECT_EQ(worst_beyond(-1.0), second);
-  EXPECT_EQ(worst_beyond(kOfSeven), second);
-  EXPECT_EQ(worst_beyond(2 * kOfSeven), WorstError());
+  EXPECT_EQ(worst_beyond(kToNext), second);
+  EXPECT_EQ(worst_beyond(2 * kToNext), WorstError());
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, LookForKept, ::testing::ValuesIn(cpu_targets()),
