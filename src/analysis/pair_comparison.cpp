@@ -172,9 +172,10 @@ class PairComparison final : public ItemComparison {
     return vote.winner();
   }
 
+  // The smaller side first: then what there is to compute begins with the first of the larger ones.
   [[nodiscard]] Status load(RowRange rows, TileMemory& memory) const {
-    GRIDSCOPE_CHECK(source_.load(rows, memory.source));
-    return build_.load(rows, memory.build);
+    GRIDSCOPE_CHECK(build_.load(rows, memory.build));
+    return source_.load(rows, memory.source);
   }
 
   // Both norms, and the factor that they suggest.

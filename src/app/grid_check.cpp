@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "grid_journal_file.hpp"
 #include "gridscope/analysis/grid_check.hpp"
+#include "gridscope/core/parallel.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/weights.hpp"
 #include "gridscope/report/grid_journal.hpp"
@@ -25,38 +27,62 @@ using analysis::Shard;
 using report::GridJournal;
 using report::GridJournalHeader;
 
+using Models = std::map<std::string, std::unique_ptr<OpenModel>>;  // by reference
+
 // What a check works on; the models outlive the plan.
 struct Prepared {
-  std::vector<std::unique_ptr<OpenModel>> models;
+  Models models;
   GridPlan plan;
 };
 
-Result<analysis::GridSide> open_side(const std::string& reference, Context& context,
-                                     Prepared& prepared) {
+// Models that are opened at once: each is a few round trips, one after the other.
+constexpr std::size_t kOpenedAtOnce = 8;
+
+Result<std::unique_ptr<OpenModel>> open_named(const std::string& reference, Context& context) {
   auto opened = open_model(reference, {}, context, context.observer());
-  if (!opened) {
-    Error error = std::move(opened).error();
-    const std::string name = quote(reference);  // some errors begin with it
-    if (!error.message.starts_with(name)) error = with_context(std::move(error), name);
-    return tl::make_unexpected(std::move(error));
+  if (opened) return std::make_unique<OpenModel>(*std::move(opened));
+  Error error = std::move(opened).error();
+  const std::string name = quote(reference);  // some errors begin with it
+  if (!error.message.starts_with(name)) error = with_context(std::move(error), name);
+  return tl::make_unexpected(std::move(error));
+}
+
+// One that is named twice is opened once: what was read must not depend on who came first.
+Result<Models> open_all(const std::vector<std::string>& references, Context& context) {
+  Models models;
+  std::vector<Models::value_type*> each;  // in the order of the references
+  for (const std::string& reference : references) {
+    const auto [place, is_new] = models.try_emplace(reference);
+    if (is_new) each.push_back(&*place);
   }
-  prepared.models.push_back(std::make_unique<OpenModel>(*std::move(opened)));
-  const model::Checkpoint& checkpoint = prepared.models.back()->checkpoint;
-  return analysis::GridSide{.checkpoint = &checkpoint,
-                            .reference = reference,
-                            .weights = model::list_weights(checkpoint)};
+  const auto open = [&](std::size_t i) -> Status {
+    GRIDSCOPE_TRY(each[i]->second, open_named(each[i]->first, context));
+    return {};
+  };
+  GRIDSCOPE_CHECK(
+      parallel_chunks(each.size(), std::min(each.size(), kOpenedAtOnce), open, context.stop()));
+  return models;
+}
+
+analysis::GridSide side_of(const std::string& reference, const OpenModel& model) {
+  return {.checkpoint = &model.checkpoint,
+          .reference = reference,
+          .weights = model::list_weights(model.checkpoint)};
 }
 
 Result<std::unique_ptr<Prepared>> prepare(const GridCheckRequest& request, Context& context) {
+  std::vector<std::string> references = {request.source};
+  references.insert(references.end(), request.builds.begin(), request.builds.end());
   auto prepared = std::make_unique<Prepared>();
-  GRIDSCOPE_TRY(auto source, open_side(request.source, context, *prepared));
-  std::vector<analysis::GridSide> builds;
-  for (const std::string& build : request.builds) {
-    GRIDSCOPE_TRY(auto side, open_side(build, context, *prepared));
-    builds.push_back(std::move(side));
+  GRIDSCOPE_TRY(prepared->models, open_all(references, context));
+  std::vector<analysis::GridSide> sides;
+  for (const std::string& reference : references) {
+    sides.push_back(side_of(reference, *prepared->models.at(reference)));
   }
+  analysis::GridSide source = std::move(sides.front());
+  sides.erase(sides.begin());
   GRIDSCOPE_TRY(prepared->plan,
-                analysis::plan_grid_check(std::move(source), std::move(builds), request.selection));
+                analysis::plan_grid_check(std::move(source), std::move(sides), request.selection));
   return prepared;
 }
 

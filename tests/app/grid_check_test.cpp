@@ -89,6 +89,28 @@ TEST_F(GridCheckUseCase, OneMovedWeightIsFoundWithItsPlace) {
   EXPECT_EQ(report->findings.at(0).code, "VERDICT_MISSED");
 }
 
+// Models are opened at once, and reported on as if they had been opened one after the other.
+TEST_F(GridCheckUseCase, NamesTheFirstModelThatCannotBeOpened) {
+  GridCheckRequest wrong = request();
+  wrong.builds = {path("build"), path("no-b"), path("no-a")};
+  EXPECT_THAT(grid_check(wrong, *context_), test::Fails(ErrorCode::kNotFound, HasSubstr("no-b")));
+  wrong.source = path("no-c");
+  EXPECT_THAT(grid_check(wrong, *context_), test::Fails(ErrorCode::kNotFound, HasSubstr("no-c")));
+}
+
+TEST_F(GridCheckUseCase, OpensAModelThatIsNamedTwiceOnce) {
+  const auto opened = [&](std::vector<std::string> builds) {
+    GridCheckRequest several = request();
+    several.builds = std::move(builds);
+    const auto fresh = Context::make(settings_with({}), observer_).value();
+    const auto plan = plan_grid_check(several, *fresh);
+    EXPECT_THAT(plan, test::IsOk());
+    return fresh->observer().totals().requests;
+  };
+  EXPECT_EQ(opened({path("build"), path("build")}), opened({path("build")}));
+  EXPECT_LT(opened({path("source")}), opened({path("build")}));
+}
+
 TEST_F(GridCheckUseCase, ThePlanReadsNoWeight) {
   const auto cost = plan_grid_check(request(), *context_);
   ASSERT_THAT(cost, test::IsOk());

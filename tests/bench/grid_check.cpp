@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <set>
@@ -15,6 +16,7 @@
 #include "bench/measure.hpp"
 #include "bench/nginx.hpp"
 #include "gridscope/core/endian.hpp"
+#include "gridscope/core/parallel.hpp"
 #include "gridscope/quant/error_sums.hpp"
 #include "gridscope/quant/weight_decoder.hpp"
 #include "support/checkpoints.hpp"
@@ -188,12 +190,27 @@ class OneWeight {
     decoder_ = *std::move(decoder);
   }
 
-  // A few rows at a time, on one thread.
-  [[nodiscard]] quant::ErrorSums compare() const {
+  // In tiles, as a grid check does, each a few rows at a time.
+  [[nodiscard]] quant::ErrorSums compare(std::size_t threads) const {
+    constexpr std::uint64_t kTileRows = 256;
+    std::array<quant::ErrorSums, kRows / kTileRows> tiles;
+    const auto compare_one = [&](std::size_t i) -> Status {
+      tiles[i] = compare({.first = i * kTileRows, .count = kTileRows});
+      return {};
+    };
+    const Status status = parallel_chunks(tiles.size(), threads, compare_one);
+    if (!status) throw std::runtime_error(status.error().message);
+    quant::ErrorSums sums;
+    for (const quant::ErrorSums& tile : tiles) sums.add(tile);
+    return sums;
+  }
+
+ private:
+  [[nodiscard]] quant::ErrorSums compare(quant::RowRange tile) const {
     constexpr std::uint64_t kBlockRows = 16;
     quant::ErrorSums sums;
     quant::Int4Rows codes;
-    for (std::uint64_t row = 0; row < kRows; row += kBlockRows) {
+    for (std::uint64_t row = tile.first; row < tile.end(); row += kBlockRows) {
       const auto fits = decoder_->decode_int4(tile_, {.first = row, .count = kBlockRows}, codes);
       if (!fits || !*fits) throw std::runtime_error("the fused kernel does not take this weight");
       const auto rows = std::span<const std::byte>(source_).subspan(row * kColumns * 2,
@@ -203,19 +220,18 @@ class OneWeight {
     return sums;
   }
 
- private:
   test::Bytes source_;
   test::Bytes build_;
   quant::Tile tile_;
   std::unique_ptr<const quant::WeightDecoder> decoder_;
 };
 
-Published published_check(const OneWeight& weight, int runs) {
+Published published_check(const OneWeight& weight, std::size_t threads, int runs) {
   std::vector<double> seconds;
   quant::ErrorSums sums;
   for (int run = 0; run < runs; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    sums = weight.compare();
+    sums = weight.compare(threads);
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
@@ -232,20 +248,28 @@ Command by_numpy(const std::string& source, const std::string& build) {
           .options = {.environment = {{"OPENBLAS_CORETYPE", ""}, {"OPENBLAS_L2_SIZE", ""}}}};
 }
 
+void print_arithmetic(const std::string& name, const Published& ours, const Published& theirs,
+                      double goal) {
+  print_ratio(name,
+              fmt::format("{:.2f} ms, numpy {:.0f} ms", ours.seconds * 1e3, theirs.seconds * 1e3),
+              theirs.seconds / ours.seconds, goal,
+              ours.same_counts(theirs) ? "the same counts" : "THE COUNTS DIFFER");
+}
+
 bool bench_numpy(const Nginx& server, const GridPair& pair, int runs) {
   const std::string source = server.url("/one/source/model.safetensors");
   const std::string build = server.url("/one/build/model.safetensors");
   const auto samples = measure_by_turns(runs, check(source, build), by_numpy(source, build));
   if (!samples) return false;
   const Published theirs = read_published(samples->theirs.outs);
-  const Published ours = published_check(OneWeight(pair), 4 * runs + 1);
   print_ratio("published check of 11.5 M weights over HTTP", beside(*samples, "numpy"),
               ratio(*samples), kNumpyWallGoal, processor_note(samples->ours));
-  print_ratio("  its arithmetic, one thread",
-              fmt::format("{:.2f} ms, numpy {:.0f} ms", ours.seconds * 1e3, theirs.seconds * 1e3),
-              theirs.seconds / ours.seconds, kNumpyComputeGoal,
-              ours.same_counts(theirs) ? "the same counts" : "THE COUNTS DIFFER");
-  return ours.same_counts(theirs);
+  const OneWeight weight(pair);
+  const Published alone = published_check(weight, 1, 4 * runs + 1);
+  const Published together = published_check(weight, 2, 4 * runs + 1);
+  print_arithmetic("  its arithmetic, two threads as above", together, theirs, kNumpyComputeGoal);
+  print_arithmetic("  its arithmetic, one thread as numpy", alone, theirs, 0.0);
+  return alone.same_counts(theirs) && together.same_counts(theirs);
 }
 
 bool bench_server(const GridPair& repack, const GridCheckCases& cases) {

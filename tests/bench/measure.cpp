@@ -93,10 +93,8 @@ void print_time(const std::string& name, const Sample& sample, double goal_secon
 
 void print_ratio(const std::string& name, const std::string& figure, double ratio, double goal,
                  const std::string& note) {
-  const std::string compared =
-      goal > 0
-          ? fmt::format("{:.2f}  {}", ratio, verdict(fmt::format("{:.2f}", goal), ratio >= goal))
-          : "";
+  std::string compared = ratio > 0 ? fmt::format("{:.2f}", ratio) : "";
+  if (goal > 0) compared += "  " + verdict(fmt::format("{:.2f}", goal), ratio >= goal);
   print_line(name, figure, compared, note);
 }
 

@@ -45,7 +45,7 @@ struct Command {
 void print_time(const std::string& name, const Sample& sample, double goal_seconds,
                 const std::string& note = "");
 // The same with a figure in words, and "0.85   goal 0.80   OK" for what it is of something else. A
-// goal of 0: no ratio.
+// goal of 0: none; a ratio of 0: not printed.
 void print_ratio(const std::string& name, const std::string& figure, double ratio, double goal,
                  const std::string& note = "");
 void print_memory(const std::string& name, const Sample& sample, std::uint64_t goal_bytes);
