@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstring>
 
+#include "gridscope/core/buffer.hpp"
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/http/content_range.hpp"
@@ -119,6 +120,9 @@ std::optional<std::uint64_t> refused_total(const Headers& headers) {
   return range->total;
 }
 
+// Of a range: so large a one is done with before anybody looks at its first bytes.
+constexpr std::size_t kBulk = 1024UL * 1024;
+
 // The response is whole although no length was given.
 bool is_chunked(const Headers& headers) {
   const std::string* coding = headers.find("Transfer-Encoding");
@@ -159,11 +163,7 @@ class Client::RangeSink final : public BodySink {
       return fail(ErrorCode::kCorrupt,
                   fmt::format("the body goes on past byte {}, where it must end", end_));
     }
-    const std::size_t taken = std::min(bytes.size(), missing);
-    std::memcpy(into_.data() + (position_ - offset_), bytes.data(), taken);
-    position_ += taken;
-    bytes_taken_ += taken;
-    furthest_ = std::max(furthest_, position_);
+    put(bytes.first(std::min(bytes.size(), missing)));
     return is_complete() && !to_the_end ? Flow::kEnough : Flow::kMore;
   }
 
@@ -273,6 +273,19 @@ class Client::RangeSink final : public BodySink {
     if (!size_) size_ = total;
     if (etag_.empty()) etag_ = etag;
     return {};
+  }
+
+  // The next bytes of the range.
+  void put(std::span<const std::byte> bytes) {
+    std::byte* const to = into_.data() + (position_ - offset_);
+    if (into_.size() >= kBulk) {
+      copy_past_caches(bytes, to);
+    } else {
+      std::memcpy(to, bytes.data(), bytes.size());
+    }
+    position_ += bytes.size();
+    bytes_taken_ += bytes.size();
+    furthest_ = std::max(furthest_, position_);
   }
 
   Flow keep_for_people(std::span<const std::byte> bytes) {
