@@ -29,6 +29,7 @@ using test::Int4Pair;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -418,6 +419,18 @@ TEST_P(LookForKept, TakesNormalBf16ScalesOnly) {
           0x1.01p+0F, 0x1.000002p+0F, 0x1.2cp-6F + 0x1p-22F, INFINITY, std::nanf("")}) {
       expect_taken(sign * scale, false);
     }
+  }
+}
+
+// Weights that would be kept if there were no zero points.
+TEST_P(LookForKept, LeavesBuildsWithZeroPoints) {
+  std::mt19937 random(15);
+  auto pair = any_kept_pair(2, 8, kSize, random);
+  pair.zeros.resize(pair.scales.size());
+  EXPECT_THAT(expect_alike(pair), IsEmpty());
+  for (const auto zero : {std::int8_t{-1}, std::int8_t{1}, std::int8_t{7}}) {
+    pair.zeros[random() % pair.zeros.size()] = zero;
+    EXPECT_THAT(expect_alike(pair), IsEmpty());
   }
 }
 
