@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <bit>
 #include <random>
 
@@ -158,11 +159,11 @@ TEST_P(CompareInt4, CountsMovedBeyondHalfAStep) {
 }
 
 std::uint16_t any_bf16() {
-  static constexpr std::uint16_t kStrange[] = {0,      0x8000, 1,      0x8001, 0x7f,   0x80,
-                                               0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81};
+  static constexpr std::array<std::uint16_t, 12> kStrange = {
+      0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81};
   switch (*rc::gen::inRange(0, 6)) {
     case 0:
-      return kStrange[*rc::gen::inRange<std::size_t>(0, std::size(kStrange))];
+      return kStrange.at(*rc::gen::inRange<std::size_t>(0, kStrange.size()));
     case 1:
       return *rc::gen::arbitrary<std::uint16_t>();
     default:  // around 0.05, as weights are

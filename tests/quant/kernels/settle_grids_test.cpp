@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -147,15 +149,15 @@ TEST_P(SettleGrids, TakesNotesInPlaceOfALook) {
 // What is noted is believed, whatever the weights are, in rows of whole fours.
 TEST_P(SettleGrids, DoesNotLookAtWhatIsNoted) {
   using Scale = KeptLevels::Scale;
-  constexpr std::uint8_t kNotes[] = {KeptLevels::settled(3, Scale::kFeasible),
-                                     KeptLevels::settled(8, Scale::kSmaller), KeptLevels::kOpen,
-                                     KeptLevels::settled(5, Scale::kLarger)};
+  constexpr std::array<std::uint8_t, 4> kNotes = {
+      KeptLevels::settled(3, Scale::kFeasible), KeptLevels::settled(8, Scale::kSmaller),
+      KeptLevels::kOpen, KeptLevels::settled(5, Scale::kLarger)};
   auto pair = test::make_pair({.rows = 2, .columns = 100 * 32}, 29);
   std::ranges::fill(pair.scales, 0.0F);  // nothing would be settled
   KeptLevels notes;
   SettledGroups expected;
   for (std::uint32_t g = 0; g < 200; ++g) {
-    notes.groups.push_back(kNotes[g * g / 3 % 4]);
+    notes.groups.push_back(kNotes.at(g * g / 3 % 4));
     if (notes.groups.back() == KeptLevels::kOpen || GetParam() == "SCALAR") {
       expected.open.push_back(g);
     } else {
