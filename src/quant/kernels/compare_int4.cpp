@@ -43,7 +43,7 @@ ErrorSums compare_plainly(const Int4Rows& build, const SourceRows& source, doubl
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
 ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, double known_worst,
-                       KeptLevels& /*kept*/) {
+                       KeptLevels* /*notes*/) {
   return compare_plainly(build, source, known_worst);
 }
 
@@ -63,8 +63,9 @@ struct Row {
   std::vector<float> scales;          // of each part, up to a whole vector of them
   std::vector<std::int8_t> zeros;     // likewise
   std::vector<UnitTable> own_tables;  // where kBf16Tables does not serve
-  std::vector<std::uint8_t> kept;     // of each part, as KeptLevels has them of groups; or empty
-  std::uint64_t pause = 0;            // rows in which kept levels are not looked for
+  bool may_have_kept = false;
+  std::uint64_t pause = 0;       // rows in which kept levels are not looked for
+  std::uint8_t* kept = nullptr;  // of each group, as KeptLevels has them; or null
   std::uint64_t number = 0;
 };
 
@@ -300,15 +301,14 @@ std::size_t add_kept(Row& row, const std::uint8_t* codes, const std::uint8_t* so
                      ErrorSums& sums) {
   const std::size_t vectors = row.counts.size();
   std::ranges::fill(row.counts, BlockCounts{});
-  std::ranges::fill(row.kept, KeptLevels::kUnknown);
-  if (row.kept.empty() || (row.pause > 0 && row.pause-- > 0)) return vectors;
+  if (!row.may_have_kept || (row.pause > 0 && row.pause-- > 0)) return vectors;
   KeptCounts kept;
-  const std::size_t others = look_for_kept(
-      {.codes = codes,
-       .source = source,
-       .scales = row.scales.data(),
-       .worst_error = sums.worst.error},
-      {.sums = row.sums, .counts = row.counts, .totals = kept, .kept = row.kept.data()});
+  const std::size_t others =
+      look_for_kept({.codes = codes,
+                     .source = source,
+                     .scales = row.scales.data(),
+                     .worst_error = sums.worst.error},
+                    {.sums = row.sums, .counts = row.counts, .totals = kept, .kept = row.kept});
   if (others * kMostOthers > vectors) row.pause = kPause;
   sums.values_identical += (vectors - others) * kBlocks * kPartWeights - kept.beside;
   sums.saturated_low += kept.low;
@@ -361,7 +361,7 @@ bool may_have_kept(const Int4Rows& build) {
 }
 
 ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, double known_worst,
-                       KeptLevels& noted) {
+                       KeptLevels* notes) {
   if (!is_whole_vectors(build.group_size)) return compare_plainly(build, source, known_worst);
   const std::size_t parts = build.groups * build.group_size / kPartWeights;
   const std::size_t room = hwy::RoundUpTo(parts, hn::Lanes(Floats()));
@@ -375,15 +375,17 @@ ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, double k
           .scales = std::vector<float>(room),
           .zeros = std::vector<std::int8_t>(room),
           .own_tables = {},
-          .kept = std::vector<std::uint8_t>(may_have_kept(build) ? parts : 0)};
-  auto& kept = noted.groups;
-  if (row.parts_per_group == 1 && !row.kept.empty()) kept.resize(build.rows * build.groups);
+          .may_have_kept = may_have_kept(build)};
+  if (notes != nullptr && row.may_have_kept && row.parts_per_group == 1) {
+    notes->groups.assign(build.rows * build.groups, KeptLevels::kUnknown);
+    row.kept = notes->groups.data();
+  }
   ErrorSums tile{.worst = {.error = known_worst}};
   for (; row.number < build.rows; ++row.number) {
     ErrorSums sums{.worst = tile.worst};
     add_row(row, sums);
     tile.add(sums);
-    if (!kept.empty()) std::ranges::copy(row.kept, &kept[row.number * build.groups]);
+    if (row.kept != nullptr) row.kept += build.groups;
   }
   return without_known(tile, known_worst);
 }
@@ -402,12 +404,11 @@ HWY_EXPORT(compare_int4);
 ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source, double known_worst,
                             KeptLevels& kept) {
   kept.groups.clear();
-  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, known_worst, kept);
+  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, known_worst, &kept);
 }
 
 ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source) {
-  KeptLevels kept;
-  return compare_int4_bf16(build, source, WorstError().error, kept);
+  return HWY_DYNAMIC_DISPATCH(compare_int4)(build, source, WorstError().error, nullptr);
 }
 
 }  // namespace gridscope::quant

@@ -433,7 +433,21 @@ HWY_INLINE Quarter describe_parts(const Batch& batch, std::size_t first) {
       _mm512_mask_mov_epi32(_mm512_set1_epi32(KeptLevels::kOpen), is_certain, settled));
 }
 
-// Counts: of the batch, from number `first` of the row on.
+// Notes on `count` parts of a batch, from number `first` of the row on.
+HWY_INLINE void note(const Batch& batch, std::size_t first, std::size_t count,
+                     const KeptSums& out) {
+  for (std::size_t at = 0; at < count; at += kLanes) {
+    alignas(16) std::array<std::uint8_t, kLanes> notes;
+    _mm_store_si128(reinterpret_cast<Quarter*>(notes.data()), describe_parts(batch, at));
+    std::copy_n(notes.begin(), std::min(kLanes, count - at), out.kept + first + at);
+  }
+  for (std::size_t part = first; part < first + count; part += kKeptParts) {
+    if (out.counts[part / kKeptParts].fits) continue;
+    std::fill_n(out.kept + part, kKeptParts, KeptLevels::kUnknown);
+  }
+}
+
+// Likewise. Returns how many vectors are left to others.
 HWY_INLINE std::size_t look_at_batch(const KeptRow& row, std::size_t first, std::size_t count,
                                      const KeptSums& out) {
   const Vector zero = _mm512_setzero_si512();
@@ -457,15 +471,7 @@ HWY_INLINE std::size_t look_at_batch(const KeptRow& row, std::size_t first, std:
     counters.beside = _mm512_add_epi16(counters.beside, _mm512_load_si512(&levels.beside));
   }
   add_counters(counters, out.totals);
-  for (std::size_t at = 0; at < count; at += kLanes) {
-    alignas(16) std::array<std::uint8_t, kLanes> notes;
-    _mm_store_si128(reinterpret_cast<Quarter*>(notes.data()), describe_parts(batch, at));
-    std::copy_n(notes.begin(), std::min(kLanes, count - at), out.kept + first + at);
-  }
-  for (std::size_t part = first; others > 0 && part < first + count; part += kKeptParts) {
-    if (out.counts[part / kKeptParts].fits) continue;
-    std::fill_n(out.kept + part, kKeptParts, KeptLevels::kUnknown);
-  }
+  if (out.kept != nullptr) note(batch, first, count, out);
   return others;
 }
 

@@ -33,7 +33,7 @@ struct KeptSums {
   PartSums& sums;
   std::span<BlockCounts> counts;  // of kKeptParts parts each, but for what is counted here:
   KeptCounts& totals;
-  std::uint8_t* kept;  // of each part, as KeptLevels has them of groups
+  std::uint8_t* kept;  // of each part, as KeptLevels has them of groups; or null
 };
 
 // Whether this CPU, or the one that is forced, can do it.
