@@ -121,7 +121,7 @@ std::optional<std::uint64_t> refused_total(const Headers& headers) {
 }
 
 // Of a range: so large a one is done with before anybody looks at its first bytes.
-constexpr std::size_t kBulk = 1024UL * 1024;
+constexpr std::size_t kBulk = 256UL * 1024;
 
 // The response is whole although no length was given.
 bool is_chunked(const Headers& headers) {

@@ -86,9 +86,10 @@ struct KeptLevels {
 };
 
 // The same sums and counts, bit for bit, for a build of 4-bit codes against BF16, without ever
-// writing the dequantized weights: unpack, scale, round, compare, add up in registers. The first
-// form leaves `worst` as it is where no error is larger than `known_worst`. Requires: source.dtype
-// is BF16, source.bytes hold all rows; build.group_size is a multiple of 16.
+// writing the dequantized weights: unpack, scale, round, compare, add up in registers.
+// The first form leaves `worst` as it is where no error is larger than `known_worst`, that of an
+// earlier comparison or -1.
+// Requires: source.dtype is BF16, source.bytes hold all rows; build.group_size is a multiple of 16.
 [[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source,
                                           double known_worst, KeptLevels& kept);
 [[nodiscard]] ErrorSums compare_int4_bf16(const Int4Rows& build, const SourceRows& source);

@@ -128,17 +128,14 @@ struct Threshold {
   }
 };
 
-// Where a level's weights become the next number, and where the one after that.
+// Where a level's weights become the next number, and where the one after that. The latter as if
+// that were as far away again: where a power of two lies between it is not, but no threshold comes
+// near.
 constexpr std::array<Threshold, 2> thresholds_of(int magnitude, int significand, Side side) {
   const int product = rounded_product(magnitude, significand);
-  const int first = halves_to_next(product, side);
-  const int next = 2 * product + first;  // in halves
-  // The number after that is as far away again, but where a power of two lies between.
-  int second = first;
-  if (side == Side::kFurther && next == 512 * distance_above(product)) second = 2 * first;
-  if (side == Side::kNearer && next == 256 * distance_above(product)) second = first / 2;
-  return {Threshold{.numerator = 4 * product + first, .denominator = magnitude},
-          Threshold{.numerator = 2 * next + second, .denominator = magnitude}};
+  const int next = halves_to_next(product, side);
+  return {Threshold{.numerator = 4 * product + next, .denominator = magnitude},
+          Threshold{.numerator = 4 * product + 3 * next, .denominator = magnitude}};
 }
 
 // Sets of levels, bit q - 1 for level q or -q: all sets whose levels are at the next number for one
