@@ -76,6 +76,7 @@ Result<std::unique_ptr<Prepared>> prepare(const GridCheckRequest& request, Conte
   auto prepared = std::make_unique<Prepared>();
   GRIDSCOPE_TRY(prepared->models, open_all(references, context));
   std::vector<analysis::GridSide> sides;
+  sides.reserve(references.size());
   for (const std::string& reference : references) {
     sides.push_back(side_of(reference, *prepared->models.at(reference)));
   }

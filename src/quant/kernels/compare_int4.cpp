@@ -301,7 +301,11 @@ std::size_t add_kept(Row& row, const std::uint8_t* codes, const std::uint8_t* so
                      ErrorSums& sums) {
   const std::size_t vectors = row.counts.size();
   std::ranges::fill(row.counts, BlockCounts{});
-  if (!row.may_have_kept || (row.pause > 0 && row.pause-- > 0)) return vectors;
+  if (!row.may_have_kept) return vectors;
+  if (row.pause > 0) {
+    --row.pause;
+    return vectors;
+  }
   KeptCounts kept;
   const std::size_t others =
       look_for_kept({.codes = codes,
