@@ -67,8 +67,10 @@ constexpr std::pair<std::string_view, std::string_view> kLibraries[] = {
 constexpr std::string_view kOptInHeader = "include/gridscope/analysis/xtensor_views.hpp";
 constexpr std::string_view kOptInLibrary = "xtensor";
 
-constexpr std::string_view kPosix[] = {"sys/",     "fcntl.h",  "unistd.h", "pthread.h", "poll.h",
-                                       "dirent.h", "signal.h", "netinet/", "arpa/"};
+// Of the system, and of the compiler for the processor.
+constexpr std::string_view kPlatform[] = {"sys/",   "fcntl.h",    "unistd.h", "pthread.h",
+                                          "poll.h", "dirent.h",   "signal.h", "netinet/",
+                                          "arpa/",  "emmintrin.h"};
 
 const std::filesystem::path kTop = GRIDSCOPE_SOURCE_DIR;
 
@@ -83,13 +85,14 @@ bool prints_by_right(const std::string& room) {
   return room == "cli" || room == "mcp";
 }
 
-// "fmt" of "fmt/format.h", "POSIX" of "unistd.h", "" of a standard header, "?" of anything else.
+// "fmt" of "fmt/format.h", "the platform" of "unistd.h", "" of a standard header, "?" of anything
+// else.
 std::string_view library_of(std::string_view header) {
   for (const auto& [prefix, library] : kLibraries) {
     if (header.starts_with(prefix)) return library;
   }
-  for (const std::string_view prefix : kPosix) {
-    if (header.starts_with(prefix)) return "POSIX";
+  for (const std::string_view prefix : kPlatform) {
+    if (header.starts_with(prefix)) return "the platform";
   }
   return header.find_first_of("/.") == std::string_view::npos ? "" : "?";
 }
@@ -117,7 +120,7 @@ std::string wrong_angled_include(const SourceFile& file, std::string_view name) 
   if (library == "tl::expected") return "";
   if (file.path == kOptInHeader && library == kOptInLibrary) return "";
   if (file.path.starts_with("include/")) return "shows a library in a public header";
-  if (library == "fmt" || library == "POSIX") return "";
+  if (library == "fmt" || library == "the platform") return "";
   const auto room = rooms().find(file.room());
   const bool allowed = room != rooms().end() && room->second.third_party.contains(library);
   return allowed ? "" : fmt::format("({}) is not for room {}", library, file.room());
