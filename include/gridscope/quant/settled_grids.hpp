@@ -35,9 +35,10 @@ struct SettledGroups {
   friend bool operator==(const SettledGroups&, const SettledGroups&) = default;
 };
 
-// Settles what groups of the build's size it can. `kept`: what compare_int4_bf16() noted of the
-// same rows, which need not be looked at again; or nothing. Requires: source as in
-// compare_int4_bf16(), every weight finite; build.rows * build.groups < 2^32.
+// Settles what groups of the build's size it can.
+// `kept`: what compare_int4_bf16() noted of the same rows, which is not looked at again; or
+// nothing. Requires: source as in compare_int4_bf16(), every weight finite; build.rows *
+// build.groups < 2^32.
 void settle_grids(const Int4Rows& build, const SourceRows& source, const KeptLevels& kept,
                   SettledGroups& out);
 

@@ -315,14 +315,13 @@ HWY_INLINE std::size_t note_kept(const std::uint8_t* kept, std::size_t count, st
   const auto scales = hn::AndNot(hn::Set(d, KeptLevels::kLevelBits), groups);
   tally.smaller += number_with(scales, KeptLevels::settled(0, KeptLevels::Scale::kSmaller));
   tally.larger += number_with(scales, KeptLevels::settled(0, KeptLevels::Scale::kLarger));
-  std::array<std::uint64_t, hn::MaxLanes(d) / 64 + 1> open = {};
+  static_assert(hn::MaxLanes(d) <= 64);
+  std::uint64_t open = 0;
   hn::StoreMaskBits(d, hn::Eq(groups, hn::Set(d, KeptLevels::kOpen)),
-                    reinterpret_cast<std::uint8_t*>(open.data()));
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    for (std::uint64_t rest = open[i]; rest != 0; rest &= rest - 1) {
-      *tally.open++ = static_cast<std::uint32_t>(first + i * 64 +
-                                                 static_cast<std::size_t>(std::countr_zero(rest)));
-    }
+                    reinterpret_cast<std::uint8_t*>(&open));
+  for (; open != 0; open &= open - 1) {
+    const auto place = static_cast<std::size_t>(std::countr_zero(open));
+    *tally.open++ = static_cast<std::uint32_t>(first + place);
   }
   return noted;
 }
