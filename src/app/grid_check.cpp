@@ -15,6 +15,7 @@
 #include "gridscope/core/text.hpp"
 #include "gridscope/model/weights.hpp"
 #include "gridscope/report/grid_journal.hpp"
+#include "gridscope/store/reference.hpp"
 #include "open_model.hpp"
 
 namespace gridscope::app {
@@ -38,29 +39,47 @@ struct Prepared {
 // Models that are opened at once: each is a few round trips, one after the other.
 constexpr std::size_t kOpenedAtOnce = 8;
 
-Result<std::unique_ptr<OpenModel>> open_named(const std::string& reference, Context& context) {
-  auto opened = open_model(reference, {}, context, context.observer());
-  if (opened) return std::make_unique<OpenModel>(*std::move(opened));
-  Error error = std::move(opened).error();
+Error about(const std::string& reference, Error error) {
   const std::string name = quote(reference);  // some errors begin with it
-  if (!error.message.starts_with(name)) error = with_context(std::move(error), name);
-  return tl::make_unexpected(std::move(error));
+  return error.message.starts_with(name) ? error : with_context(std::move(error), name);
 }
 
-// One that is named twice is opened once: what was read must not depend on who came first.
-Result<Models> open_all(const std::vector<std::string>& references, Context& context) {
-  Models models;
-  std::vector<Models::value_type*> each;  // in the order of the references
-  for (const std::string& reference : references) {
-    const auto [place, is_new] = models.try_emplace(reference);
-    if (is_new) each.push_back(&*place);
-  }
-  const auto open = [&](std::size_t i) -> Status {
-    GRIDSCOPE_TRY(each[i]->second, open_named(each[i]->first, context));
+// One of the models that are named, and where it goes.
+struct ToOpen {
+  store::ModelReference reference;
+  Models::value_type* model;
+};
+
+Status open(const std::vector<ToOpen>& models, Context& context) {
+  const auto open_one = [&](std::size_t i) -> Status {
+    auto& [name, model] = *models[i].model;
+    auto opened = open_model(models[i].reference, context, context.observer());
+    if (!opened) return tl::make_unexpected(about(name, std::move(opened).error()));
+    model = std::make_unique<OpenModel>(*std::move(opened));
     return {};
   };
-  GRIDSCOPE_CHECK(
-      parallel_chunks(each.size(), std::min(each.size(), kOpenedAtOnce), open, context.stop()));
+  return parallel_chunks(models.size(),
+                         std::min(std::max<std::size_t>(models.size(), 1), kOpenedAtOnce), open_one,
+                         context.stop());
+}
+
+// Those on disk first: what is wrong with one of them is said before a host that does not answer is
+// waited for. One that is named twice is opened once: what was read must not depend on who came
+// first.
+Result<Models> open_all(const std::vector<std::string>& references, Context& context) {
+  Models models;
+  std::vector<ToOpen> on_disk;
+  std::vector<ToOpen> elsewhere;
+  for (const std::string& reference : references) {
+    const auto [place, is_new] = models.try_emplace(reference);
+    if (!is_new) continue;
+    auto resolved = resolve_model(reference, {}, context);
+    if (!resolved) return tl::make_unexpected(about(reference, std::move(resolved).error()));
+    const bool is_on_disk = resolved->kind == store::ReferenceKind::kDisk;
+    (is_on_disk ? on_disk : elsewhere).push_back({*std::move(resolved), &*place});
+  }
+  GRIDSCOPE_CHECK(open(on_disk, context));
+  GRIDSCOPE_CHECK(open(elsewhere, context));
   return models;
 }
 

@@ -61,7 +61,8 @@ Result<analysis::Inspection> inspect(const InspectRequest& request, Context& con
   const auto started = context.clock().now();
   const ReadTotals before = context.observer().totals();
   IgnoredRanges ranges(context.observer());
-  GRIDSCOPE_TRY(const auto opened, open_model(request.model, request.revision, context, ranges));
+  GRIDSCOPE_TRY(const auto resolved, resolve_model(request.model, request.revision, context));
+  GRIDSCOPE_TRY(const auto opened, open_model(resolved, context, ranges));
   GRIDSCOPE_TRY(auto inspection, analysis::inspect(opened.checkpoint, request.options));
   ranges.add_to(inspection.findings);
   inspection.reads = since(before, context.observer().totals());

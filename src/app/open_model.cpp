@@ -32,19 +32,6 @@ Status apply_revision(store::ModelReference& reference, const std::string& revis
   return {};
 }
 
-// Which web pages are the Hub's is all that a reference needs to know of it. A wrong endpoint has
-// none; it is complained about when the Hub is asked.
-Result<store::ModelReference> resolve(const std::string& text, const std::string& revision,
-                                      const Settings& settings) {
-  store::ReferenceOptions options{.exists_on_disk = exists_on_disk};
-  if (auto endpoint = settings.environment("HF_ENDPOINT"); endpoint && !endpoint->empty()) {
-    options.hub_endpoint = *std::move(endpoint);
-  }
-  GRIDSCOPE_TRY(auto reference, store::parse_reference(text, options));
-  GRIDSCOPE_CHECK(apply_revision(reference, revision));
-  return reference;
-}
-
 Result<store::StoreContext> surroundings(store::ReferenceKind kind, Observer& observer,
                                          Context& context) {
   store::StoreContext made{.observer = &observer, .connections = context.settings().connections};
@@ -73,14 +60,25 @@ Error as_seen_from_here(Error error, const store::ModelReference& reference) {
 
 }  // namespace
 
-Result<OpenModel> open_model(const std::string& reference, const std::string& revision,
-                             Context& context, Observer& observer) {
-  GRIDSCOPE_TRY(const auto resolved, resolve(reference, revision, context.settings()));
-  GRIDSCOPE_TRY(const auto around, surroundings(resolved.kind, observer, context));
+// Which web pages are the Hub's is all that a reference needs to know of it. A wrong endpoint has
+// none; it is complained about when the Hub is asked.
+Result<store::ModelReference> resolve_model(const std::string& reference,
+                                            const std::string& revision, const Context& context) {
+  store::ReferenceOptions options{.exists_on_disk = exists_on_disk};
+  auto endpoint = context.settings().environment("HF_ENDPOINT");
+  if (endpoint && !endpoint->empty()) options.hub_endpoint = *std::move(endpoint);
+  GRIDSCOPE_TRY(auto resolved, store::parse_reference(reference, options));
+  GRIDSCOPE_CHECK(apply_revision(resolved, revision));
+  return resolved;
+}
+
+Result<OpenModel> open_model(const store::ModelReference& reference, Context& context,
+                             Observer& observer) {
+  GRIDSCOPE_TRY(const auto around, surroundings(reference.kind, observer, context));
   OpenModel opened;
-  auto repository = store::open_repository(resolved, around);
+  auto repository = store::open_repository(reference, around);
   if (!repository) {
-    return tl::make_unexpected(as_seen_from_here(std::move(repository).error(), resolved));
+    return tl::make_unexpected(as_seen_from_here(std::move(repository).error(), reference));
   }
   opened.repository = *std::move(repository);
   GRIDSCOPE_TRY(opened.checkpoint,

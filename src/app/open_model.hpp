@@ -9,6 +9,7 @@
 #include "gridscope/core/observer.hpp"
 #include "gridscope/core/result.hpp"
 #include "gridscope/model/checkpoint.hpp"
+#include "gridscope/store/reference.hpp"
 #include "gridscope/store/repository.hpp"
 
 namespace gridscope::app {
@@ -18,10 +19,13 @@ struct OpenModel {
   model::Checkpoint checkpoint;
 };
 
-// `revision` may be empty; an error when the reference names another one. Events go to `observer`,
-// which must outlive the result.
-[[nodiscard]] Result<OpenModel> open_model(const std::string& reference,
-                                           const std::string& revision, Context& context,
+// What is meant, without asking anybody but the disk. `revision` may be empty; an error when the
+// reference names another one.
+[[nodiscard]] Result<store::ModelReference> resolve_model(const std::string& reference,
+                                                          const std::string& revision,
+                                                          const Context& context);
+// Events go to `observer`, which must outlive the result.
+[[nodiscard]] Result<OpenModel> open_model(const store::ModelReference& reference, Context& context,
                                            Observer& observer);
 
 }  // namespace gridscope::app

@@ -238,14 +238,27 @@ class RemoteFile final : public io::ByteSource {
   // Asks the location; looks it up first when there is none, and leaves what was used in `used`.
   Result<Answer> ask(LocationPtr& used, const Piece& piece, Probe probe) const {
     if (used == nullptr) {
+      const std::uint64_t failed_before = failed_lookups_;
       const std::scoped_lock lock(resolve_mutex_);
       used = current();
       if (used == nullptr) {
-        GRIDSCOPE_TRY(const auto direct, resolve(used, piece, probe));
-        if (direct) return *direct;
+        // One that was waited for was tried for as long as may be; those that waited need not be.
+        if (failed_lookups_ != failed_before) return tl::make_unexpected(lookup_error_);
+        auto direct = resolve(used, piece, probe);
+        if (!direct) return failed_lookup(std::move(direct).error());
+        if (*direct) return **direct;
       }
     }
     return ask_following(session(), used->url, known(), piece);
+  }
+
+  // Requires: resolve_mutex_ is held.
+  tl::unexpected<Error> failed_lookup(Error error) const {
+    if (error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout) {
+      lookup_error_ = error;
+      ++failed_lookups_;
+    }
+    return tl::make_unexpected(std::move(error));
   }
 
   // Looks up where the file lies. Returns an answer when the own hops gave the bytes, or an error
@@ -343,6 +356,8 @@ class RemoteFile final : public io::ByteSource {
 
   // Held while a location is looked up, so that one read does it and the others wait.
   mutable std::mutex resolve_mutex_;
+  mutable Error lookup_error_;  // of the last that failed
+  mutable std::atomic<std::uint64_t> failed_lookups_ = 0;
   mutable std::mutex location_mutex_;
   mutable LocationPtr location_;
 

@@ -98,6 +98,16 @@ TEST_F(GridCheckUseCase, NamesTheFirstModelThatCannotBeOpened) {
   EXPECT_THAT(grid_check(wrong, *context_), test::Fails(ErrorCode::kNotFound, HasSubstr("no-c")));
 }
 
+// A host that does not answer is tried for a while; what is wrong here is said before.
+TEST_F(GridCheckUseCase, LooksAtTheDiskBeforeTheNetwork) {
+  GridCheckRequest wrong = request();
+  wrong.builds = {"http://127.0.0.1:1/model.safetensors", path("no-b")};
+  EXPECT_THAT(grid_check(wrong, *context_), test::Fails(ErrorCode::kNotFound, HasSubstr("no-b")));
+  wrong.builds = {"http://127.0.0.1:1/model.safetensors", "hf://no//name"};
+  EXPECT_THAT(grid_check(wrong, *context_),
+              test::Fails(ErrorCode::kInvalidArgument, HasSubstr("no//name")));
+}
+
 TEST_F(GridCheckUseCase, OpensAModelThatIsNamedTwiceOnce) {
   const auto opened = [&](std::vector<std::string> builds) {
     GridCheckRequest several = request();

@@ -23,7 +23,9 @@ class OpenModelTest : public ::testing::Test {
     context_ = Context::make(settings_with({{"HF_HUB_OFFLINE", "1"}}), observer_).value();
   }
   [[nodiscard]] Result<OpenModel> open(const std::string& reference, const std::string& revision) {
-    return open_model(reference, revision, *context_, observer_);
+    const auto resolved = resolve_model(reference, revision, *context_);
+    if (!resolved) return tl::make_unexpected(resolved.error());
+    return open_model(*resolved, *context_, observer_);
   }
 
   test::TempDir directory_;

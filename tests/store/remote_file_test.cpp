@@ -101,6 +101,35 @@ TEST_F(RemoteFileTest, FindsTheContentOnceForManyReadersAtOnce) {
   EXPECT_THAT(world_.requests_to("localhost"), SizeIs(8));
 }
 
+// Where the server is gone, those that wait for one reader's look-up fail with it: each of them
+// would try for just as long, one after the other.
+TEST_F(RemoteFileTest, FailsForManyReadersAsSoonAsForOne) {
+  constexpr std::size_t kReaders = 8;
+  const test::HttpFault gone{.kind = test::HttpFault::Kind::kReset,
+                             .from = test::HttpFault::From::kResponse};
+  const auto source = file();
+  world_.hub.add_fault({.stage = HubStage::kResolve,
+                        .change =
+                            [gone](const auto&, const auto&) {
+                              std::this_thread::sleep_for(20ms);  // until all have begun
+                              return HttpReply{.body = "gone", .fault = gone};
+                            },
+                        .times = 1000});
+  EXPECT_THAT(read_text(*source, 0, 100), Fails(ErrorCode::kUnavailable, HasSubstr("")));
+  const std::size_t of_one = world_.hub.requests().size();
+  ASSERT_GT(of_one, 1);
+  world_.hub.forget_requests();
+  std::vector<std::jthread> readers;
+  for (std::size_t i = 0; i < kReaders; ++i) {
+    readers.emplace_back([&, i] {
+      EXPECT_THAT(read_text(*source, i * 30'000, 100),
+                  Fails(ErrorCode::kUnavailable, HasSubstr("")));
+    });
+  }
+  readers.clear();
+  EXPECT_LE(world_.hub.requests().size(), 2 * of_one);
+}
+
 TEST_F(RemoteFileTest, MergesNeighboursAndReadsTheRestInParallel) {
   const auto source = file();
   std::vector<std::string> texts(4, std::string(1000, '\0'));
