@@ -244,9 +244,10 @@ class RemoteFile final : public io::ByteSource {
       if (used == nullptr) {
         // One that was waited for was tried for as long as may be; those that waited need not be.
         if (failed_lookups_ != failed_before) return tl::make_unexpected(lookup_error_);
-        auto direct = resolve(used, piece, probe);
-        if (!direct) return failed_lookup(std::move(direct).error());
-        if (*direct) return **direct;
+        auto found = resolve(used, piece, probe);
+        if (!found) return failed_lookup(std::move(found).error());
+        const std::optional<Answer>& direct = *found;
+        if (direct) return *direct;
       }
     }
     return ask_following(session(), used->url, known(), piece);
