@@ -58,9 +58,7 @@ Status open(const std::vector<ToOpen>& models, Context& context) {
     model = std::make_unique<OpenModel>(*std::move(opened));
     return {};
   };
-  return parallel_chunks(models.size(),
-                         std::min(std::max<std::size_t>(models.size(), 1), kOpenedAtOnce), open_one,
-                         context.stop());
+  return parallel_chunks(models.size(), kOpenedAtOnce, open_one, context.stop());
 }
 
 // Those on disk first: what is wrong with one of them is said before a host that does not answer is
