@@ -332,7 +332,7 @@ void add_row(Row& row, ErrorSums& sums) {
   for (std::size_t part = 0; part < row.parts; part += kBlocks) {
     BlockCounts& counts = row.counts[part / kBlocks];
     if (counts.fits) continue;
-    prefetch_parts(codes + part * (kPartWeights / 2), source + part * kPartBytes, kBlocks);
+    prefetch_parts(codes + part * kPartCodeBytes, source + part * kPartSourceBytes, kBlocks);
     counts = add_blocks(row.about, part, codes, source, row.sums);
     counts.fits = counts.fits && (traits.all_fit || all_fit(row, part));
   }

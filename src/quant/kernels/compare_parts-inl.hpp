@@ -37,8 +37,7 @@ using Shorts = hn::ScalableTag<std::int16_t>;
 
 // Parts of 32 weights that one vector holds.
 constexpr std::size_t kBlocks = hn::MaxLanes(Bytes{}) / 16;
-constexpr std::size_t kSpread = 4;                    // numbers that spread() reads at once
-constexpr std::size_t kPartBytes = kPartWeights * 2;  // of the source
+constexpr std::size_t kSpread = 4;  // numbers that spread() reads at once
 
 // Block j from the 16 bytes at tables + starts[j].
 template <class D>
@@ -172,7 +171,7 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
   const Bytes bytes;
   const Words words;
   const Shorts shorts;
-  const auto pairs = hn::LoadU(bytes, codes + part * (kPartWeights / 2));
+  const auto pairs = hn::LoadU(bytes, codes + part * kPartCodeBytes);
   const auto even = hn::And(pairs, hn::Set(bytes, 0xf));
   const auto odd = hn::BitCast(
       bytes, hn::And(hn::ShiftRight<4>(hn::BitCast(words, pairs)), hn::Set(words, 0x0f0f)));
@@ -192,8 +191,8 @@ HWY_INLINE BlockCounts add_blocks(const Parts& parts, std::size_t part, const st
   std::array<hn::VFromD<Shorts>, 4> errors;
   VectorSums sums{.squared_error = zero_sum(), .squared_source = zero_sum(), .product = zero_sum()};
   for (std::size_t i = 0; i < 4; ++i) {
-    const auto stored =
-        hn::BitCast(words, load_blocks(bytes, source + part * kPartBytes + i * 16, kPartBytes));
+    const auto stored = hn::BitCast(
+        words, load_blocks(bytes, source + part * kPartSourceBytes + i * 16, kPartSourceBytes));
     widen(stored, window);
     const auto weights = source_units(stored, per_unit);
     const auto error = hn::Abs(hn::Sub(build.values[i], weights));

@@ -89,7 +89,8 @@ struct RowTraits {
 inline bool sums_are_exact(std::size_t weights, std::uint32_t least_unit, std::uint32_t most_unit) {
   constexpr std::uint64_t kMost = 1ULL << (53 - 28);
   const std::uint32_t powers = (most_unit - least_unit) >> 23U;
-  return powers < 12 && (std::uint64_t{weights} << 2 * powers) < kMost;
+  constexpr std::uint32_t kMostPowers = 12;  // with more, no weight is left
+  return powers <= kMostPowers && (std::uint64_t{weights} << 2 * powers) < kMost;
 }
 
 // Of each part.

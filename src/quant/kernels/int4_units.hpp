@@ -17,6 +17,8 @@ namespace gridscope::quant {
 
 // Codes that share a scale are looked at 32 at a time: 16 bytes.
 inline constexpr std::size_t kPartWeights = 32;
+inline constexpr std::size_t kPartCodeBytes = kPartWeights / 2;
+inline constexpr std::size_t kPartSourceBytes = kPartWeights * 2;
 
 // The scale is 2^e times 1 to 2. With symmetric levels the unit is 2^(e - kUnitBits); with zero
 // points levels reach 15 instead of 8, and the unit is twice that.

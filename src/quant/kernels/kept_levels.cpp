@@ -55,8 +55,6 @@ bool can_look() {
 using Vector = __m512i;
 using Quarter = __m128i;
 
-constexpr std::size_t kCodeBytes = kPartWeights / 2;  // of a part
-constexpr std::size_t kSourceBytes = kPartWeights * 2;
 // Steps within 2^-90 to 2^90 (as exponent fields), so that no weight is beyond the normal numbers.
 constexpr std::uint32_t kLeastField = 37;
 constexpr std::uint32_t kMostField = 217;
@@ -176,9 +174,9 @@ HWY_INLINE std::array<Vector, 4> multiply(const Halves& codes, const float* scal
 // By how many BF16 numbers the source lies beyond the products, as far as a byte goes.
 HWY_INLINE Halves subtract(const std::uint8_t* source, const std::array<Vector, 4>& products) {
   const auto weights =
-      turn_blocks({_mm512_loadu_si512(source), _mm512_loadu_si512(source + kSourceBytes),
-                   _mm512_loadu_si512(source + 2 * kSourceBytes),
-                   _mm512_loadu_si512(source + 3 * kSourceBytes)});
+      turn_blocks({_mm512_loadu_si512(source), _mm512_loadu_si512(source + kPartSourceBytes),
+                   _mm512_loadu_si512(source + 2 * kPartSourceBytes),
+                   _mm512_loadu_si512(source + 3 * kPartSourceBytes)});
   std::array<Vector, 4> beyond;
   for (std::size_t i = 0; i < beyond.size(); ++i) {
     // 0 and -0 are as far from a product as that is from 0.
@@ -380,8 +378,8 @@ HWY_INLINE bool look_at_four(const KeptRow& row, std::size_t part, std::size_t a
                              Counters& counters) {
   const Quarter may_be = load_quarter(&batch.may_be[at]);
   if (_mm_testn_epi32_mask(may_be, may_be) != 0) return false;
-  const Halves codes = unpack(row.codes + part * kCodeBytes);
-  const Halves beyond = subtract(row.source + part * kSourceBytes,
+  const Halves codes = unpack(row.codes + part * kPartCodeBytes);
+  const Halves beyond = subtract(row.source + part * kPartSourceBytes,
                                  multiply(codes, row.scales + part, &batch.products[at]));
   if (!find_levels(codes, beyond, at, batch)) return false;
   count_highest(codes, counters.highest);
@@ -457,7 +455,8 @@ HWY_INLINE std::size_t look_at_batch(const KeptRow& row, std::size_t first, std:
   std::size_t others = 0;
   for (std::size_t at = 0; at < count; at += kKeptParts) {
     const std::size_t part = first + at;
-    prefetch_parts(row.codes + part * kCodeBytes, row.source + part * kSourceBytes, kKeptParts);
+    prefetch_parts(row.codes + part * kPartCodeBytes, row.source + part * kPartSourceBytes,
+                   kKeptParts);
     const bool kept = look_at_four(row, part, at, batch, counters);
     out.counts[part / kKeptParts] = {.fits = kept};
     others += kept ? 0 : 1;

@@ -20,8 +20,8 @@ inline void prefetch(const std::uint8_t* from, std::size_t bytes) {
 inline void prefetch_parts(const std::uint8_t* codes, const std::uint8_t* source,
                            std::size_t parts) {
   constexpr std::size_t kAhead = 2048;  // bytes of the source
-  prefetch(source + kAhead, parts * kPartWeights * 2);
-  prefetch(codes + kAhead / 4, parts * kPartWeights / 2);
+  prefetch(source + kAhead, parts * kPartSourceBytes);
+  prefetch(codes + kAhead / 4, parts * kPartCodeBytes);
 }
 
 }  // namespace gridscope::quant

@@ -55,7 +55,6 @@ using FourBits = hn::Full128<std::uint32_t>;
 // Groups that are looked at together.
 constexpr std::size_t kTogether = 4;
 constexpr std::size_t kLanes = hn::MaxLanes(Floats{});
-constexpr std::size_t kPartBytes = kPartWeights / 2;  // of codes
 
 constexpr auto kMultiple = static_cast<float>(kCommonMultiple);
 // Steps far from where BF16 has fewer bits, or none.
@@ -80,8 +79,8 @@ struct Groups {
 
   HWY_INLINE std::size_t parts() const { return kParts != 0 ? kParts : several; }
   HWY_INLINE Groups from(std::size_t first) const {
-    return {.codes = codes + first * parts() * kPartBytes,
-            .weights = weights + first * parts() * kPartBytes * 4,
+    return {.codes = codes + first * parts() * kPartCodeBytes,
+            .weights = weights + first * parts() * kPartSourceBytes,
             .scales = scales + first,
             .zeros = zeros == nullptr ? nullptr : zeros + first,
             .several = several};
@@ -164,9 +163,9 @@ HWY_INLINE Look look_at(const Groups<kParts>& groups) {
                    .high = hn::Set(Floats(), kMultiple * kMostStep)};
   auto magnitudes = hn::Zero(bytes);
   for (std::size_t part = 0; part < groups.parts(); ++part) {
-    const std::uint8_t* codes = groups.codes + part * kPartBytes;
-    const std::uint8_t* weights = groups.weights + part * kPartBytes * 4;
-    for (std::size_t i = 0; i < kPartBytes; i += kLanes) {
+    const std::uint8_t* codes = groups.codes + part * kPartCodeBytes;
+    const std::uint8_t* weights = groups.weights + part * kPartSourceBytes;
+    for (std::size_t i = 0; i < kPartCodeBytes; i += kLanes) {
       const auto stored = hn::LoadU(bits, reinterpret_cast<const std::uint32_t*>(weights) + i);
       const auto signed_alike = hn::Xor(stored, sign);
       const auto two = hn::PromoteTo(bits, hn::LoadU(few_bytes, codes + i));
