@@ -1,15 +1,14 @@
 #include "gridscope/http/curl_transport.hpp"
 
-// A driver is a thread that owns libcurl objects: no other touches them. send() hands an exchange
-// to the driver that has the least to do and waits for the promise; the driver adds it to its multi
-// handle, moves bytes for all its exchanges at once and calls their sinks straight from libcurl's
-// write callback, so that a byte is copied once on its way from libcurl's buffer to where the
-// caller wants it. A wake-up call of the multi handle is all that other threads ever do with
-// libcurl. There are two drivers, because decrypting and copying keep one busy before the line is
-// full.
+// A line is what libcurl keeps for one sender at a time: its handles and the connections that they
+// leave open. send() takes a line that has spoken to the host before, moves its bytes on the
+// sender's own thread and calls the sink straight from libcurl's write callback, so that a byte is
+// copied once on its way from libcurl's buffer to where the caller wants it, and what is done with
+// it next is done where it still is in a cache. No thread waits for another, except for a line. A
+// wake-up call is all that other threads ever do with a line that is in use; lines share what they
+// know of names and TLS sessions.
 //
-// Stalls are measured here because libcurl's own limit counts whole seconds and also the time that
-// an exchange spends in its queue, waiting for one of the connections of its host.
+// Stalls are measured here because libcurl's own limit counts whole seconds.
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -17,12 +16,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cerrno>
+#include <condition_variable>
 #include <csignal>
-#include <future>
+#include <ctime>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "gridscope/core/text.hpp"
@@ -36,8 +36,7 @@ using std::chrono::steady_clock;
 
 constexpr long kBufferBytes = 131'072;  // those of all connections fit into a CPU's cache
 constexpr milliseconds kLongestPoll{1'000};
-constexpr std::size_t kDrivers = 2;
-constexpr long kCachedConnectionsPerSender = 4;  // several hosts take part in one download
+constexpr long kConnectionsOfLine = 4;  // several hosts take part in one download
 
 struct EasyDeleter {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
@@ -45,21 +44,23 @@ struct EasyDeleter {
 struct MultiDeleter {
   void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
 };
+struct ShareDeleter {
+  void operator()(CURLSH* share) const { curl_share_cleanup(share); }
+};
 struct ListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 using Easy = std::unique_ptr<CURL, EasyDeleter>;
 using Multi = std::unique_ptr<CURLM, MultiDeleter>;
+using Share = std::unique_ptr<CURLSH, ShareDeleter>;
 using List = std::unique_ptr<curl_slist, ListDeleter>;
 
-// One request on its way. `request` and `sink` are the sender's, who waits for `promise`.
+// One request on its way, by a handle of the line that carries it.
 struct Exchange {
   const Request& request;
   BodySink& sink;
-  std::stop_token stop;
-  std::promise<SendResult> promise = {};
+  CURL* easy = nullptr;
 
-  Easy easy = {};
   List header_list = {};
   std::array<char, CURL_ERROR_SIZE> curl_message = {};
   ResponseHead head = {};
@@ -76,7 +77,7 @@ std::string describe_request(const Request& request) {
   return fmt::format("{} {}", method_name(request.method), request.url.display());
 }
 
-// ---- callbacks: called by libcurl on its thread with the exchange -------------------------------
+// ---- callbacks: called by libcurl with the exchange ---------------------------------------------
 
 // The sink's answer in libcurl's terms: all consumed, or an end with CURLE_WRITE_ERROR.
 std::size_t verdict(Exchange& exchange, Result<Flow> flow, std::size_t consumed) {
@@ -133,8 +134,9 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
 std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   const std::size_t bytes = size * count;
-  exchange.last_activity = steady_clock::now();
-  return verdict(exchange, exchange.sink.on_body(std::as_bytes(std::span(data, bytes))), bytes);
+  auto flow = exchange.sink.on_body(std::as_bytes(std::span(data, bytes)));
+  exchange.last_activity = steady_clock::now();  // the sink may have taken its time
+  return verdict(exchange, std::move(flow), bytes);
 }
 
 // The connection stands and the request is about to be sent: from here on silence is a stall.
@@ -227,10 +229,9 @@ void set_connection(CURL* easy, const TransportOptions& options) {
 }
 
 Status set_up(Exchange& exchange, const TransportOptions& options) {
-  exchange.easy.reset(curl_easy_init());
-  if (exchange.easy == nullptr) return fail(ErrorCode::kInternal, "libcurl gave no easy handle");
   GRIDSCOPE_TRY(exchange.header_list, make_header_list(exchange.request));
-  CURL* easy = exchange.easy.get();
+  CURL* const easy = exchange.easy;
+  curl_easy_reset(easy);
   curl_easy_setopt(easy, CURLOPT_URL, exchange.request.url.text().c_str());
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, exchange.header_list.get());
   set_method(easy, exchange.request);
@@ -303,7 +304,7 @@ std::optional<Error> proxy_refusal(CURL* easy) {
 
 Error curl_error(const Exchange& exchange, CURLcode code) {
   if (code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT) {
-    if (auto refusal = proxy_refusal(exchange.easy.get())) return *std::move(refusal);
+    if (auto refusal = proxy_refusal(exchange.easy)) return *std::move(refusal);
   }
   const auto* const fault = std::ranges::find(kFaults, code, &CurlFault::curl);
   if (fault == kFaults.end()) {
@@ -330,161 +331,139 @@ SendResult outcome(Exchange& exchange, CURLcode code) {
                 unresolved ? HostName::kUnresolved : HostName::kResolved});
 }
 
-// ---- the transport ------------------------------------------------------------------------------
+// ---- a line -------------------------------------------------------------------------------------
 
 // OpenSSL writes with write(2), which raises SIGPIPE on a connection that is gone; CURLOPT_NOSIGNAL
-// leaves that to us.
-void block_sigpipe() {
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-}
-
-class Driver {
+// leaves that to us. While one of these lives its thread gets none.
+class WithoutSigpipe {
  public:
-  Driver(Multi multi, std::size_t connections, const TransportOptions& options)
-      : options_(options), connections_(connections), multi_(std::move(multi)) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
+  WithoutSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
   }
 
-  ~Driver() {
-    thread_.request_stop();
-    curl_multi_wakeup(multi_.get());
-    thread_.join();
+  ~WithoutSigpipe() {
+    constexpr std::timespec kNoWait = {};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &kNoWait) == -1 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  Driver(const Driver&) = delete;
-  Driver& operator=(const Driver&) = delete;
+  WithoutSigpipe(const WithoutSigpipe&) = delete;
+  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
 
-  // How many senders wait for each of its connections.
-  [[nodiscard]] double load() const {
-    return static_cast<double>(senders_) / static_cast<double>(connections_);
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
+class Line {
+ public:
+  Line(Multi multi, Easy easy, const TransportOptions& options)
+      : options_(options), multi_(std::move(multi)), easy_(std::move(easy)) {}
+
+  // Whether a connection to the host may still be open.
+  [[nodiscard]] bool knows(std::string_view origin) const {
+    return std::ranges::find(origins_, origin) != origins_.end();
   }
 
   SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) {
-    ++senders_;
-    SendResult result = exchange(request, sink, stop);
-    --senders_;
-    return result;
+    if (const std::string origin = request.url.origin(); !knows(origin)) origins_.push_back(origin);
+    Exchange exchange{.request = request, .sink = sink, .easy = easy_.get()};
+    if (Status status = set_up(exchange, options_); !status) {
+      exchange.error = std::move(status).error();
+      return outcome(exchange, CURLE_FAILED_INIT);
+    }
+    const WithoutSigpipe guard;
+    const std::stop_callback wake_up(stop, [this] { curl_multi_wakeup(multi_.get()); });
+    curl_multi_add_handle(multi_.get(), exchange.easy);
+    const CURLcode code = carry(exchange, stop);
+    curl_multi_remove_handle(multi_.get(), exchange.easy);
+    return outcome(exchange, code);
   }
 
  private:
-  SendResult exchange(const Request& request, BodySink& sink, const std::stop_token& stop) {
-    auto exchange =
-        std::make_unique<Exchange>(Exchange{.request = request, .sink = sink, .stop = stop});
-    auto result = exchange->promise.get_future();
-    {
-      const std::scoped_lock lock(mutex_);
-      submitted_.push_back(std::move(exchange));
-    }
-    const std::stop_callback wake_up(stop, [this] { curl_multi_wakeup(multi_.get()); });
-    curl_multi_wakeup(multi_.get());
-    return result.get();
-  }
-
-  void drive(const std::stop_token& stop) {
-    block_sigpipe();
-    while (!stop.stop_requested()) {
-      start_submitted();
-      end_cancelled_and_stalled();
-      int running = 0;
-      curl_multi_perform(multi_.get(), &running);
-      // What has ended may have made way for what was queued, of which libcurl does not wake up.
-      if (reap()) continue;
-      curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(poll_timeout().count()), nullptr);
-    }
-  }
-
-  void start_submitted() {
-    std::vector<std::unique_ptr<Exchange>> fresh;
-    {
-      const std::scoped_lock lock(mutex_);
-      fresh.swap(submitted_);
-    }
-    for (auto& exchange : fresh) {
-      if (Status status = set_up(*exchange, options_); !status) {
-        exchange->error = std::move(status).error();
-        finish(*exchange, CURLE_FAILED_INIT);
-        continue;
-      }
-      curl_multi_add_handle(multi_.get(), exchange->easy.get());
-      active_.push_back(std::move(exchange));
-    }
-  }
-
-  void end_cancelled_and_stalled() {
-    const auto now = steady_clock::now();
-    std::erase_if(active_, [&](const std::unique_ptr<Exchange>& exchange) {
-      if (exchange->stop.stop_requested()) {
-        exchange->error = Error{ErrorCode::kCancelled, "cancelled"};
-      } else if (is_stalled(*exchange, now)) {
-        exchange->error =
+  // Moves bytes until the exchange has ended, whoever ended it.
+  CURLcode carry(Exchange& exchange, const std::stop_token& stop) {
+    while (true) {
+      const auto now = steady_clock::now();
+      if (stop.stop_requested()) {
+        exchange.error = Error{ErrorCode::kCancelled, "cancelled"};
+      } else if (is_stalled(exchange, now)) {
+        exchange.error =
             Error{ErrorCode::kTimeout,
                   fmt::format("nothing arrived for {} ms", options_.stall_timeout.count()),
                   "check the network or allow more time"};
-      } else {
-        return false;
       }
-      curl_multi_remove_handle(multi_.get(), exchange->easy.get());
-      finish(*exchange, CURLE_ABORTED_BY_CALLBACK);
-      return true;
-    });
+      if (exchange.error) return CURLE_ABORTED_BY_CALLBACK;
+      int running = 0;
+      curl_multi_perform(multi_.get(), &running);
+      int left = 0;
+      const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
+      if (message != nullptr && message->msg == CURLMSG_DONE) return message->data.result;
+      curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(poll_timeout(exchange).count()),
+                      nullptr);
+    }
   }
 
   // Bytes that go up count as life, but only libcurl sees them: asked for when it matters.
   bool is_stalled(Exchange& exchange, steady_clock::time_point now) const {
     if (!exchange.connected || now - exchange.last_activity < options_.stall_timeout) return false;
     curl_off_t uploaded = 0;
-    curl_easy_getinfo(exchange.easy.get(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
+    curl_easy_getinfo(exchange.easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
     if (uploaded == exchange.uploaded) return true;
     exchange.uploaded = uploaded;
     exchange.last_activity = now;
     return false;
   }
 
-  // Whether anything has ended.
-  bool reap() {
-    const std::size_t before = active_.size();
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      const CURLcode code = message->data.result;
-      CURL* easy = message->easy_handle;
-      curl_multi_remove_handle(multi_.get(), easy);
-      const auto done = std::ranges::find_if(
-          active_, [easy](const auto& exchange) { return exchange->easy.get() == easy; });
-      finish(**done, code);
-      active_.erase(done);
-    }
-    return active_.size() < before;
-  }
-
-  // The sender may go on, and take request and sink away, as soon as the promise is kept.
-  static void finish(Exchange& exchange, CURLcode code) {
-    exchange.promise.set_value(outcome(exchange, code));
-  }
-
-  // Until the next stall could fall due, rounded up so that the loop does not spin before it.
-  [[nodiscard]] milliseconds poll_timeout() const {
-    auto wait = kLongestPoll;
-    const auto now = steady_clock::now();
-    for (const auto& exchange : active_) {
-      if (!exchange->connected) continue;
-      const auto due = exchange->last_activity + options_.stall_timeout - now;
-      wait = std::min(wait, std::chrono::ceil<milliseconds>(due));
-    }
-    return std::max(wait, milliseconds(0));
+  // Until a stall could fall due, rounded up so that the loop does not spin before it.
+  [[nodiscard]] milliseconds poll_timeout(const Exchange& exchange) const {
+    if (!exchange.connected) return kLongestPoll;
+    const auto due = exchange.last_activity + options_.stall_timeout - steady_clock::now();
+    return std::clamp(std::chrono::ceil<milliseconds>(due), milliseconds(0), kLongestPoll);
   }
 
   const TransportOptions& options_;
-  const std::size_t connections_;
   Multi multi_;
-  std::atomic<std::size_t> senders_ = 0;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Exchange>> submitted_;  // guarded by mutex_
-  std::vector<std::unique_ptr<Exchange>> active_;     // the thread's
-  std::jthread thread_;
+  Easy easy_;  // taken down before the connections of multi_
+  std::vector<std::string> origins_;
+};
+
+// ---- the transport ------------------------------------------------------------------------------
+
+// What the lines know together.
+class SharedKnowledge {
+ public:
+  [[nodiscard]] Status start() {
+    share_.reset(curl_share_init());
+    if (share_ == nullptr) return fail(ErrorCode::kInternal, "libcurl gave no share handle");
+    CURLSH* const share = share_.get();
+    curl_share_setopt(share, CURLSHOPT_USERDATA, this);
+    curl_share_setopt(share, CURLSHOPT_LOCKFUNC, &SharedKnowledge::lock);
+    curl_share_setopt(share, CURLSHOPT_UNLOCKFUNC, &SharedKnowledge::unlock);
+    curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS);
+    curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+    return {};
+  }
+
+  [[nodiscard]] CURLSH* get() const { return share_.get(); }
+
+ private:
+  static void lock(CURL* /*easy*/, curl_lock_data data, curl_lock_access /*access*/, void* user) {
+    static_cast<SharedKnowledge*>(user)->mutexes_.at(data).lock();
+  }
+  static void unlock(CURL* /*easy*/, curl_lock_data data, void* user) {
+    static_cast<SharedKnowledge*>(user)->mutexes_.at(data).unlock();
+  }
+
+  std::array<std::mutex, CURL_LOCK_DATA_LAST> mutexes_;
+  Share share_;
 };
 
 class CurlTransport final : public Transport {
@@ -492,43 +471,79 @@ class CurlTransport final : public Transport {
   explicit CurlTransport(TransportOptions options) : options_(std::move(options)) {}
 
   ~CurlTransport() override {
-    drivers_.clear();
+    idle_.clear();
+    shared_.reset();
     curl_global_cleanup();
   }
 
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 
-  // Each driver has its share of the connections.
-  [[nodiscard]] Status start() {
-    const std::size_t connections = std::max<std::size_t>(1, options_.connections_per_host);
-    const std::size_t count = std::min(connections, kDrivers);
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t share = (connections + i) / count;
-      GRIDSCOPE_TRY(Multi multi, make_multi(share));
-      drivers_.push_back(std::make_unique<Driver>(std::move(multi), share, options_));
-    }
-    return {};
-  }
+  [[nodiscard]] Status start() { return shared_->start(); }
 
-  // Of equally busy drivers the first: requests in turn find its connections.
   SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) override {
-    const auto least = std::ranges::min_element(drivers_, {}, &Driver::load);
-    return (*least)->send(request, sink, stop);
+    const std::string origin = request.url.origin();
+    auto line = take(origin, stop);
+    if (!line) {
+      return tl::make_unexpected(
+          SendError{with_context(std::move(line).error(), describe_request(request))});
+    }
+    SendResult result = (*line)->send(request, sink, stop);
+    give_back(origin, *std::move(line));
+    return result;
   }
 
  private:
-  [[nodiscard]] static Result<Multi> make_multi(std::size_t connections) {
+  // Waits for one while the host has as many as it may have.
+  [[nodiscard]] Result<std::unique_ptr<Line>> take(const std::string& origin,
+                                                   const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    std::size_t& in_use = in_use_[origin];
+    const auto is_free = [&] {
+      return in_use < std::max<std::size_t>(1, options_.connections_per_host);
+    };
+    if (!freed_.wait(lock, stop, is_free)) return fail(ErrorCode::kCancelled, "cancelled");
+    ++in_use;
+    if (idle_.empty()) {
+      auto line = make_line();
+      if (!line) --in_use;
+      return line;
+    }
+    // The one that was in use last, of those that know the host if there are any.
+    auto found = std::ranges::find_if(idle_.rbegin(), idle_.rend(),
+                                      [&](const auto& line) { return line->knows(origin); });
+    if (found == idle_.rend()) found = idle_.rbegin();
+    auto line = std::move(*found);
+    idle_.erase(std::next(found).base());
+    return line;
+  }
+
+  void give_back(const std::string& origin, std::unique_ptr<Line> line) {
+    {
+      const std::scoped_lock lock(mutex_);
+      --in_use_[origin];
+      idle_.push_back(std::move(line));
+    }
+    freed_.notify_all();
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Line>> make_line() const {
     Multi multi(curl_multi_init());
-    if (multi == nullptr) return fail(ErrorCode::kInternal, "libcurl gave no multi handle");
-    const auto most = static_cast<long>(connections);
-    curl_multi_setopt(multi.get(), CURLMOPT_MAX_HOST_CONNECTIONS, most);
-    curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, most * kCachedConnectionsPerSender);
-    return multi;
+    Easy easy(curl_easy_init());
+    if (multi == nullptr || easy == nullptr) {
+      return fail(ErrorCode::kInternal, "libcurl gave no handle");
+    }
+    curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, kConnectionsOfLine);
+    curl_easy_setopt(easy.get(), CURLOPT_SHARE, shared_->get());
+    return std::make_unique<Line>(std::move(multi), std::move(easy), options_);
   }
 
   const TransportOptions options_;
-  std::vector<std::unique_ptr<Driver>> drivers_;
+  std::unique_ptr<SharedKnowledge> shared_ = std::make_unique<SharedKnowledge>();
+  std::mutex mutex_;
+  std::condition_variable_any freed_;
+  std::map<std::string, std::size_t> in_use_;  // lines by the host they speak to
+  std::vector<std::unique_ptr<Line>> idle_;
 };
 
 }  // namespace

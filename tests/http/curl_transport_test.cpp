@@ -1,8 +1,10 @@
 #include "gridscope/http/curl_transport.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -231,6 +233,88 @@ TEST_F(CurlTransportTest, WaitingForAConnectionIsNoStall) {
     }
   }
   EXPECT_EQ(good, 5);
+}
+
+TEST_F(CurlTransportTest, WhoWaitsForAConnectionCanBeStopped) {
+  options_.connections_per_host = 1;
+  serve({.body = "0123456789", .fault = {.kind = HttpFault::Kind::kStall, .after = 5}});
+  std::stop_source first;
+  std::stop_source second;
+  CollectingSink other;
+  {
+    transport_ = make_curl_transport(options_).value();
+    const std::jthread holder([&] {
+      const Request request{.url = url_of(server_->url())};
+      EXPECT_THAT(transport_->send(request, other, first.get_token()),
+                  Fails(ErrorCode::kCancelled, _));
+    });
+    while (server_->requests().empty()) std::this_thread::sleep_for(milliseconds(1));
+    const std::jthread stopper([&] {
+      std::this_thread::sleep_for(milliseconds(50));
+      second.request_stop();
+    });
+    EXPECT_THAT(send({.url = url_of(server_->url())}, second.get_token()),
+                Fails(ErrorCode::kCancelled, HasSubstr("GET http://127.0.0.1")));
+    first.request_stop();
+  }
+  EXPECT_EQ(server_->requests().size(), 1U);
+}
+
+TEST_F(CurlTransportTest, OneHostDoesNotWaitForAnother) {
+  options_.connections_per_host = 1;
+  serve([](const HttpRequest& request) {
+    HttpReply reply{.body = "0123456789"};
+    if (request.host() == "127.0.0.1") {
+      reply.fault = {.kind = HttpFault::Kind::kStall, .after = 5};
+    }
+    return reply;
+  });
+  transport_ = make_curl_transport(options_).value();
+  std::stop_source stop;
+  CollectingSink other;
+  const std::jthread holder([&] {
+    const Request request{.url = url_of(server_->url())};
+    EXPECT_THAT(transport_->send(request, other, stop.get_token()),
+                Fails(ErrorCode::kCancelled, _));
+  });
+  while (server_->requests().empty()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_THAT(send({.url = url_of(server_->localhost_url())}), IsOk());
+  stop.request_stop();
+}
+
+TEST_F(CurlTransportTest, ASlowSinkIsNoStall) {
+  class SlowSink final : public BodySink {
+   public:
+    Result<Flow> on_head(const ResponseHead& /*head*/) override { return Flow::kMore; }
+    Result<Flow> on_body(std::span<const std::byte> /*bytes*/) override {
+      if (!slept_) std::this_thread::sleep_for(milliseconds(700));
+      slept_ = true;
+      return Flow::kMore;
+    }
+
+   private:
+    bool slept_ = false;
+  };
+  options_.stall_timeout = milliseconds(500);
+  serve({.body = "0123456789",
+         .fault = {.kind = HttpFault::Kind::kPause, .after = 5, .pause = milliseconds(900)}});
+  transport_ = make_curl_transport(options_).value();
+  SlowSink sink;
+  EXPECT_THAT(transport_->send({.url = url_of(server_->url())}, sink, {}), IsOk());
+}
+
+TEST_F(CurlTransportTest, LeavesTheSendersSignalsAsTheyWere) {
+  serve({.body = "x"});
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  for (const int how : {SIG_BLOCK, SIG_UNBLOCK}) {
+    pthread_sigmask(how, &pipe, nullptr);
+    ASSERT_THAT(get(), IsOk());
+    sigset_t after;
+    pthread_sigmask(SIG_BLOCK, nullptr, &after);
+    EXPECT_EQ(sigismember(&after, SIGPIPE), how == SIG_BLOCK ? 1 : 0);
+  }
 }
 
 TEST_F(CurlTransportTest, SinkMayEndATransfer) {

@@ -24,8 +24,8 @@ struct TransportOptions {
 // All the headers of one response together, interim responses included.
 inline constexpr std::size_t kMaxHeaderBytes = 262'144;
 
-// Transport by libcurl on threads of its own, connections kept and shared by all senders.
-// A request that a kept connection loses before its first response byte is sent once more on a new
+// Transport by libcurl, each exchange on its sender's thread, connections kept for the next one. A
+// request that a kept connection loses before its first response byte is sent once more on a new
 // one; nothing else is repeated. Must outlive every send(). Errors: kInternal when libcurl cannot
 // start.
 [[nodiscard]] Result<std::unique_ptr<Transport>> make_curl_transport(

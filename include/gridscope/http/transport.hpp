@@ -68,8 +68,8 @@ enum class Flow : std::uint8_t {
   kEnough,  // end the transfer here; that is no failure
 };
 
-// Takes the body of one response as it arrives. Called from the transport's thread, never twice at
-// once.
+// Takes the body of one response as it arrives, on the sender's thread. While it works no more is
+// read.
 class BodySink {
  public:
   virtual ~BodySink() = default;
