@@ -26,10 +26,8 @@ constexpr std::size_t kReadersPerJobOfFarFiles = 6;
 constexpr std::uint64_t kKeptBytes = 16ULL * 1024 * 1024;
 
 bool is_far(const GridSide& side) {
-  constexpr std::uint64_t kOfNearFiles = 1024ULL * 1024;
-  return std::ranges::any_of(side.checkpoint->files, [](const auto& file) {
-    return file.source->uncached().read_size() > kOfNearFiles;
-  });
+  return std::ranges::any_of(side.checkpoint->files,
+                             [](const auto& file) { return file.source->uncached().is_far(); });
 }
 
 std::size_t readers_per_job(const GridPlan& plan) {

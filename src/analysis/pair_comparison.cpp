@@ -102,7 +102,6 @@ class PairComparison final : public ItemComparison {
         build_(std::move(readers.build)),
         dtype_(source_dtype(source_.weight())),
         tiles_(plan_tiles(source_.weight(), build_.weight(), pair_)),
-        read_size_(std::max(source_.read_size(), build_.read_size())),
         results_(tiles_.tiles()) {}
 
   // What has to be known before the first tile: the norms' factor, the source's group size.
@@ -121,14 +120,11 @@ class PairComparison final : public ItemComparison {
   [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots,
                                     TileMemory& memory) override {
     const RowRange tile = tiles_.tile(index);
-    for (const RowRange rows : tiles_.pieces(tile, read_size_)) {
-      GRIDSCOPE_CHECK(load(rows, memory));
-      slots.acquire();
-      const Status status = compare(rows, rows.first == tile.first, memory, results_[index]);
-      slots.release();
-      GRIDSCOPE_CHECK(status);
-    }
-    return {};
+    TileResult& result = results_[index];
+    return for_each_block(tile, slots, memory, [&](RowRange block) {
+      if (block.first == tile.first) result.remark = build_.decoder().remark_on(memory.build.tile);
+      return compare(block, memory, result);
+    });
   }
 
   [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& slots, TileMemory& memory) override {
@@ -172,10 +168,17 @@ class PairComparison final : public ItemComparison {
     return vote.winner();
   }
 
-  // The smaller side first: then what there is to compute begins with the first of the larger ones.
-  [[nodiscard]] Status load(RowRange rows, TileMemory& memory) const {
-    GRIDSCOPE_CHECK(build_.load(rows, memory.build));
-    return source_.load(rows, memory.source);
+  // Calls `use` with each block of a tile while it holds a slot and the block is in memory. Of the
+  // build, the smaller side, the tile is read first; the source passes by.
+  [[nodiscard]] Status for_each_block(RowRange tile, ComputeSlots& slots, TileMemory& memory,
+                                      const RowReader::UseRows& use) const {
+    GRIDSCOPE_CHECK(build_.load(tile, memory.build));
+    return source_.stream(tile, tiles_.block_rows, memory.source, [&](RowRange block) {
+      slots.acquire();
+      Status status = use(block);
+      slots.release();
+      return status;
+    });
   }
 
   // Both norms, and the factor that they suggest.
@@ -230,42 +233,38 @@ class PairComparison final : public ItemComparison {
     return SourceRows{.dtype = dtype_, .bytes = memory.source_bytes};
   }
 
-  // Rows of a tile that are in memory. `opens_tile`: the first ones.
-  [[nodiscard]] Status compare(RowRange rows, bool opens_tile, TileMemory& memory,
-                               TileResult& result) const {
-    if (opens_tile) result.remark = build_.decoder().remark_on(memory.build.tile);
+  // A block that is in memory.
+  [[nodiscard]] Status compare(RowRange block, TileMemory& memory, TileResult& result) const {
     SourceLattice& lattice = memory.lattice;
     lattice.columns = pair_.columns;
     lattice.group_size = group_size_;
-    for (const RowRange block : tiles_.blocks(rows)) {
-      GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
-      GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
-      GridTotals totals;
-      if (fused) {
-        totals.sums = quant::compare_int4_bf16(memory.codes, source, result.totals.sums.worst.error,
-                                               memory.kept);
-      }
-      const bool may_settle = fused && result.settles && totals.sums.source_non_finite == 0;
-      if (!may_settle || !settle(source, memory)) {
-        result.settles = false;
-        lattice.settled = std::nullopt;
-      }
-      fit_lattice(source, lattice);
-      count_classes(lattice, from_, result.grid);
-      if (fused) {
-        count_moves(lattice, source, memory.codes, totals);
-        add(totals, result.totals);
-      }
-      const bool is_sample = tiles_.is_sample(block);
-      if (is_sample) count_rule(lattice, source, result.grid);
-      if (fused && !(is_sample && is_suspicious(totals))) continue;
-      GRIDSCOPE_CHECK(decode_build(block, memory));
-      if (!fused) compare_values(source, lattice, memory.build_rows, result);
-      if (!is_sample) continue;
-      const std::vector<double> originals = doubles(source);
-      result.columns.add_rows(memory.build_rows, originals);
-      if (block.first == 0) result.rows.append_rows(memory.build_rows, originals);
+    GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
+    GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
+    GridTotals totals;
+    if (fused) {
+      totals.sums = quant::compare_int4_bf16(memory.codes, source, result.totals.sums.worst.error,
+                                             memory.kept);
     }
+    const bool may_settle = fused && result.settles && totals.sums.source_non_finite == 0;
+    if (!may_settle || !settle(source, memory)) {
+      result.settles = false;
+      lattice.settled = std::nullopt;
+    }
+    fit_lattice(source, lattice);
+    count_classes(lattice, from_, result.grid);
+    if (fused) {
+      count_moves(lattice, source, memory.codes, totals);
+      add(totals, result.totals);
+    }
+    const bool is_sample = tiles_.is_sample(block);
+    if (is_sample) count_rule(lattice, source, result.grid);
+    if (fused && !(is_sample && is_suspicious(totals))) return {};
+    GRIDSCOPE_CHECK(decode_build(block, memory));
+    if (!fused) compare_values(source, lattice, memory.build_rows, result);
+    if (!is_sample) return {};
+    const std::vector<double> originals = doubles(source);
+    result.columns.add_rows(memory.build_rows, originals);
+    if (block.first == 0) result.rows.append_rows(memory.build_rows, originals);
     return {};
   }
 
@@ -321,26 +320,17 @@ class PairComparison final : public ItemComparison {
 
   // ---- a factor fitted to the columns -----------------------------------------------------------
 
+  // `use`: with the decoded rows of every block of the build, and the source's.
   template <typename Use>
-  [[nodiscard]] Status for_each_block(ComputeSlots& slots, TileMemory& memory,
-                                      const Use& use) const {
-    for (std::uint64_t index = 0; index < tiles_.tiles(); ++index) {
-      const RowRange rows = tiles_.tile(index);
-      GRIDSCOPE_CHECK(load(rows, memory));
-      slots.acquire();
-      const Status status = use_blocks(rows, memory, use);
-      slots.release();
-      GRIDSCOPE_CHECK(status);
-    }
-    return {};
-  }
-
-  template <typename Use>
-  [[nodiscard]] Status use_blocks(RowRange rows, TileMemory& memory, const Use& use) const {
-    for (const RowRange block : tiles_.blocks(rows)) {
+  [[nodiscard]] Status for_all_rows(ComputeSlots& slots, TileMemory& memory, const Use& use) const {
+    const auto decode_and_use = [&](RowRange block) -> Status {
       GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
       GRIDSCOPE_CHECK(decode_build(block, memory));
       use(memory.build_rows, source);
+      return {};
+    };
+    for (std::uint64_t index = 0; index < tiles_.tiles(); ++index) {
+      GRIDSCOPE_CHECK(for_each_block(tiles_.tile(index), slots, memory, decode_and_use));
     }
     return {};
   }
@@ -361,7 +351,7 @@ class PairComparison final : public ItemComparison {
       undo(scaling, build);
       add(totals_of(build, source, fit_lattice(source, pair_.columns, group_size_)), totals);
     };
-    GRIDSCOPE_CHECK(for_each_block(slots, memory, compare_again));
+    GRIDSCOPE_CHECK(for_all_rows(slots, memory, compare_again));
     return totals;
   }
 
@@ -372,7 +362,7 @@ class PairComparison final : public ItemComparison {
     const auto sum_up = [&](const RowBlock& build, const SourceRows& source) {
       columns.add_rows(build, doubles(source));
     };
-    GRIDSCOPE_CHECK(for_each_block(slots, memory, sum_up));
+    GRIDSCOPE_CHECK(for_all_rows(slots, memory, sum_up));
     auto factors = factors_from_columns(columns);
     if (!factors) return std::nullopt;
     GRIDSCOPE_TRY(const GridTotals after, compare_without({.columns = &*factors}, slots, memory));
@@ -391,7 +381,7 @@ class PairComparison final : public ItemComparison {
       undo({.columns = columns}, build);
       rows.append_rows(build, doubles(source));
     };
-    GRIDSCOPE_CHECK(for_each_block(slots, memory, sum_up));
+    GRIDSCOPE_CHECK(for_all_rows(slots, memory, sum_up));
     const auto factors = factors_from_columns(rows);
     if (!factors) return {};
     GRIDSCOPE_TRY(const GridTotals after,
@@ -454,7 +444,6 @@ class PairComparison final : public ItemComparison {
   RowReader build_;
   Dtype dtype_;
   TilePlan tiles_;
-  std::uint64_t read_size_;
   bool norm_is_known_ = false;
   std::optional<Factors> norm_factors_;
   std::uint64_t group_size_ = 0;

@@ -42,13 +42,14 @@ class PlainComparison final : public ItemComparison {
 
   [[nodiscard]] Status compare_tile(std::uint64_t index, ComputeSlots& slots,
                                     TileMemory& memory) override {
-    const RowRange rows = tiles_.tile(index);
-    GRIDSCOPE_CHECK(source_.load(rows, memory.source));
-    GRIDSCOPE_CHECK(build_.load(rows, memory.build));
-    slots.acquire();
-    const Status status = compare(rows, memory, results_[index]);
-    slots.release();
-    return status;
+    const RowRange tile = tiles_.tile(index);
+    GRIDSCOPE_CHECK(build_.load(tile, memory.build));
+    return source_.stream(tile, tiles_.block_rows, memory.source, [&](RowRange block) {
+      slots.acquire();
+      Status status = compare(block, memory, results_[index]);
+      slots.release();
+      return status;
+    });
   }
 
   [[nodiscard]] Result<GridItemResult> finish(ComputeSlots& /*slots*/,
@@ -78,20 +79,24 @@ class PlainComparison final : public ItemComparison {
            build_.is_contiguous() && pair_.build_offset == 0.0;
   }
 
-  [[nodiscard]] Status compare(RowRange rows, TileMemory& memory, Difference& found) const {
-    const auto before = memory.source.tile.bytes.at(kCodes);
-    const auto after = memory.build.tile.bytes.at(kCodes);
-    if (is_same_storage() && before.size() == after.size() &&
-        std::memcmp(before.data(), after.data(), before.size()) == 0) {
-      return {};
-    }
-    for (const RowRange block : tiles_.blocks(rows)) {
-      GRIDSCOPE_CHECK(
-          source_.decode(memory.source.tile, block, memory.source_rows, memory.scratch));
-      GRIDSCOPE_CHECK(build_.decode(memory.build.tile, block, memory.build_rows, memory.scratch));
-      add_differences(memory.source_rows.values, memory.build_rows.values, found);
-    }
+  [[nodiscard]] Status compare(RowRange block, TileMemory& memory, Difference& found) const {
+    if (is_same_storage() && has_same_bytes(block, memory)) return {};
+    GRIDSCOPE_CHECK(source_.decode(memory.source.tile, block, memory.source_rows, memory.scratch));
+    GRIDSCOPE_CHECK(build_.decode(memory.build.tile, block, memory.build_rows, memory.scratch));
+    add_differences(memory.source_rows.values, memory.build_rows.values, found);
     return {};
+  }
+
+  // Requires: is_same_storage().
+  [[nodiscard]] bool has_same_bytes(RowRange block, const TileMemory& memory) const {
+    const std::uint64_t row_bytes = pair_.columns * dtype_info(dtype_).block_bits / 8;
+    const auto bytes_of = [&](const RowReader& side, const quant::Tile& tile) {
+      const std::uint64_t first = side.covering(block).first - tile.rows.first;
+      return tile.bytes.at(kCodes).subspan(first * row_bytes, block.count * row_bytes);
+    };
+    const auto before = bytes_of(source_, memory.source.tile);
+    const auto after = bytes_of(build_, memory.build.tile);
+    return std::memcmp(before.data(), after.data(), before.size()) == 0;
   }
 
   void add_differences(std::span<const double> source, std::span<const double> build,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "gridscope/analysis/tile_plan.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/io/byte_source.hpp"
 
@@ -93,13 +94,10 @@ std::uint64_t RowReader::tile_bytes(quant::RowRange pair_rows) const {
   return bytes;
 }
 
-std::uint64_t RowReader::read_size() const {
-  std::uint64_t size = 0;
-  for (const auto& place : weight_->places) {
-    if (!place) continue;
-    size = std::max(size, checkpoint_->files[place->file].source->uncached().read_size());
-  }
-  return size;
+bool RowReader::is_far() const {
+  return std::ranges::any_of(weight_->places, [this](const auto& place) {
+    return place && checkpoint_->files[place->file].source->uncached().is_far();
+  });
 }
 
 Status RowReader::load(quant::RowRange pair_rows, LoadedTile& loaded) const {
@@ -134,6 +132,45 @@ void RowReader::prepare(quant::RowRange pair_rows, LoadedTile& loaded,
       rest = rest.subspan(strips->length);
     }
   }
+}
+
+std::optional<RowReader::Strip> RowReader::strip_of(quant::RowRange pair_rows) const {
+  if (!is_contiguous()) return std::nullopt;
+  std::optional<Strip> found;
+  const quant::TileNeeds needs = decoder_->needs(covering(pair_rows));
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const std::optional<quant::Strips>& strips = needs.at(i);
+    if (!strips) continue;
+    if (found || strips->count != 1 || !weight_->places.at(i)) return std::nullopt;
+    found = Strip{.companion = i, .offset = strips->offset, .length = strips->length};
+  }
+  return found;
+}
+
+Status RowReader::stream(quant::RowRange pair_rows, std::uint64_t block_rows, LoadedTile& loaded,
+                         const UseRows& use) const {
+  const auto all = strip_of(pair_rows);
+  const auto row = strip_of({.first = pair_rows.first, .count = 1});
+  // Otherwise a block holds bytes of rows beyond its own, or rows are apart.
+  const bool is_cut_by_rows = all && row && row->length * pair_rows.count == all->length;
+  if (!is_cut_by_rows) {
+    GRIDSCOPE_CHECK(load(pair_rows, loaded));
+    for (const quant::RowRange block : cut(pair_rows, block_rows)) GRIDSCOPE_CHECK(use(block));
+    return {};
+  }
+  const model::StoredPlace& place = *weight_->places.at(all->companion);
+  const std::uint64_t window_bytes = std::min(block_rows, pair_rows.count) * row->length;
+  std::uint64_t next = pair_rows.first;
+  const auto use_block = [&](std::span<const std::byte> bytes) {
+    const quant::RowRange block = {.first = next, .count = bytes.size() / row->length};
+    next = block.end();
+    loaded.tile = {.rows = covering(block), .bytes = {}};
+    loaded.tile.bytes.at(all->companion) = bytes;
+    return use(block);
+  };
+  return checkpoint_->files[place.file].source->uncached().read_through(
+      {.offset = place.offset + all->offset, .length = all->length},
+      loaded.buffer.get(window_bytes).first(window_bytes), use_block);
 }
 
 Status RowReader::decode(const quant::Tile& tile, quant::RowRange pair_rows, quant::RowBlock& out,

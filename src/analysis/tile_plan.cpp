@@ -17,9 +17,9 @@ using quant::WeightSpec;
 constexpr std::uint64_t kBlockWeights = 64ULL * 1024;
 // What is measured by samples is known from so few, at a small part of the cost of all.
 constexpr std::uint64_t kBlocksPerSample = 48;
-// Of both sides. Large beside what a request costs, small enough for many tiles to be in memory, or
-// in a CPU's cache.
-constexpr std::uint64_t kTileBytes = 4ULL * 1024 * 1024;
+// Of both sides. Large beside what a request costs, small enough for every reader to have one; the
+// larger side is read through memory for a block anyway.
+constexpr std::uint64_t kTileBytes = 16ULL * 1024 * 1024;
 // Layouts that run down the inputs are read whole up to this size: below it strips cost more.
 constexpr std::uint64_t kInputMajorTileBytes = 32ULL * 1024 * 1024;
 
@@ -41,6 +41,8 @@ std::uint64_t down_to_multiple(std::uint64_t value, std::uint64_t unit) {
   return std::max(value - value % unit, unit);
 }
 
+}  // namespace
+
 std::vector<quant::RowRange> cut(quant::RowRange rows, std::uint64_t count) {
   std::vector<quant::RowRange> parts;
   for (std::uint64_t first = rows.first; first < rows.end(); first += count) {
@@ -48,8 +50,6 @@ std::vector<quant::RowRange> cut(quant::RowRange rows, std::uint64_t count) {
   }
   return parts;
 }
-
-}  // namespace
 
 std::uint64_t bytes_per_row(const model::Weight& weight, std::uint64_t columns) {
   std::uint64_t bytes = 0;
@@ -83,15 +83,6 @@ std::vector<quant::RowRange> TilePlan::samples() const {
   return samples;
 }
 
-std::vector<quant::RowRange> TilePlan::pieces(quant::RowRange tile, std::uint64_t bytes) const {
-  const std::uint64_t fitting = bytes / std::max<std::uint64_t>(bytes_per_row, 1);
-  return cut(tile, is_scattered ? tile.count : down_to_multiple(fitting, block_rows));
-}
-
-std::vector<quant::RowRange> TilePlan::blocks(quant::RowRange part) const {
-  return cut(part, block_rows);
-}
-
 bool TilePlan::is_sample(quant::RowRange block) const {
   return block.first / block_rows % kBlocksPerSample == 0;
 }
@@ -100,8 +91,8 @@ TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,
                     const model::WeightPair& pair) {
   const std::uint64_t unit = row_unit(pair);
   TilePlan plan{.rows = pair.source_rows.count};
-  plan.is_scattered = is_input_major(source.spec) || is_input_major(build.spec);
-  const std::uint64_t budget = plan.is_scattered ? kInputMajorTileBytes : kTileBytes;
+  const bool is_scattered = is_input_major(source.spec) || is_input_major(build.spec);
+  const std::uint64_t budget = is_scattered ? kInputMajorTileBytes : kTileBytes;
   plan.bytes_per_row = bytes_per_row(source, pair.columns) * pair.source_rows.stride +
                        bytes_per_row(build, pair.columns) * pair.build_rows.stride;
   plan.block_rows = std::min(plan.rows, down_to_multiple(kBlockWeights / pair.columns, unit));

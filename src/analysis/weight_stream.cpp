@@ -20,13 +20,12 @@ Status stream_weight(const model::Checkpoint& checkpoint, const model::Weight& w
   LoadedTile loaded;
   quant::RowBlock block;
   quant::RowBlock scratch;
+  const auto decode_and_pass = [&](quant::RowRange rows) -> Status {
+    GRIDSCOPE_CHECK(reader.decode(loaded.tile, rows, block, scratch));
+    return sink(block);
+  };
   for (std::uint64_t i = 0; i < plan.tiles(); ++i) {
-    const quant::RowRange tile = plan.tile(i);
-    GRIDSCOPE_CHECK(reader.load(tile, loaded));
-    for (const quant::RowRange rows : plan.blocks(tile)) {
-      GRIDSCOPE_CHECK(reader.decode(loaded.tile, rows, block, scratch));
-      GRIDSCOPE_CHECK(sink(block));
-    }
+    GRIDSCOPE_CHECK(reader.stream(plan.tile(i), plan.block_rows, loaded, decode_and_pass));
   }
   return {};
 }

@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
-#include "gridscope/core/buffer.hpp"
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/http/content_range.hpp"
@@ -120,9 +118,6 @@ std::optional<std::uint64_t> refused_total(const Headers& headers) {
   return range->total;
 }
 
-// Of a range: so large a one is done with before anybody looks at its first bytes.
-constexpr std::size_t kBulk = 256UL * 1024;
-
 // The response is whole although no length was given.
 bool is_chunked(const Headers& headers) {
   const std::string* coding = headers.find("Transfer-Encoding");
@@ -133,14 +128,15 @@ bool is_chunked(const Headers& headers) {
 
 class Client::RangeSink final : public BodySink {
  public:
-  // Requires: offset + into.size() does not overflow and offset < size, when there is one.
-  RangeSink(const RangeQuery& query, std::span<std::byte> into)
+  // Requires: offset + length does not overflow and offset < size, when there is one.
+  RangeSink(const RangeQuery& query, const TakeBytes& take)
       : offset_(query.offset),
-        into_(into),
+        take_(take),
         size_(query.size),
         etag_(bare_etag(query.etag)),
         position_(query.offset),
-        end_(std::min(query.offset + into.size(), query.size.value_or(UINT64_MAX))) {}
+        end_(std::min(query.offset + query.length, query.size.value_or(UINT64_MAX))),
+        furthest_(query.offset) {}
 
   Result<Flow> on_head(const ResponseHead& head) override {
     head_ = head;
@@ -163,7 +159,8 @@ class Client::RangeSink final : public BodySink {
       return fail(ErrorCode::kCorrupt,
                   fmt::format("the body goes on past byte {}, where it must end", end_));
     }
-    put(bytes.first(std::min(bytes.size(), missing)));
+    taken_ = take(bytes.first(std::min(bytes.size(), missing)));
+    GRIDSCOPE_CHECK(taken_);
     return is_complete() && !to_the_end ? Flow::kEnough : Flow::kMore;
   }
 
@@ -175,7 +172,9 @@ class Client::RangeSink final : public BodySink {
   [[nodiscard]] bool knows_size() const { return size_.has_value(); }
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
   [[nodiscard]] std::uint64_t furthest() const { return furthest_; }
-  [[nodiscard]] std::uint64_t bytes_taken() const { return bytes_taken_; }
+  [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
+  // What the taker said last.
+  [[nodiscard]] const Status& taken() const { return taken_; }
 
   // Called when a response has ended in good order: kUnavailable when its body was too short.
   Status check_whole() {
@@ -275,17 +274,14 @@ class Client::RangeSink final : public BodySink {
     return {};
   }
 
-  // The next bytes of the range.
-  void put(std::span<const std::byte> bytes) {
-    std::byte* const to = into_.data() + (position_ - offset_);
-    if (into_.size() >= kBulk) {
-      copy_past_caches(bytes, to);
-    } else {
-      std::memcpy(to, bytes.data(), bytes.size());
-    }
+  // The next bytes of the response, of which those that were taken before are left out.
+  Status take(std::span<const std::byte> bytes) {
+    const std::uint64_t known = std::min<std::uint64_t>(bytes.size(), furthest_ - position_);
     position_ += bytes.size();
-    bytes_taken_ += bytes.size();
-    furthest_ = std::max(furthest_, position_);
+    bytes_received_ += bytes.size();
+    if (known == bytes.size()) return {};
+    furthest_ = position_;
+    return take_(bytes.subspan(known));
   }
 
   Flow keep_for_people(std::span<const std::byte> bytes) {
@@ -295,14 +291,15 @@ class Client::RangeSink final : public BodySink {
   }
 
   std::uint64_t offset_;
-  std::span<std::byte> into_;
+  const TakeBytes& take_;
   ResponseHead head_;  // of the latest response
   std::optional<std::uint64_t> size_;
   std::string etag_;
   std::uint64_t position_;  // of the next byte to come
   std::uint64_t end_;       // of the range wanted, cut at the file's end once that is known
-  std::uint64_t furthest_ = 0;
-  std::uint64_t bytes_taken_ = 0;
+  std::uint64_t furthest_;  // up to which bytes were taken
+  std::uint64_t bytes_received_ = 0;
+  Status taken_;
   Mode mode_ = Mode::kOther;
   std::string body_;
   std::size_t discarded_ = 0;
@@ -326,10 +323,10 @@ Result<Document> Client::fetch(const Request& request, std::uint64_t max_bytes) 
   }
 }
 
-Result<RangeReply> Client::read_range(const RangeQuery& query, std::span<std::byte> into) {
-  if (into.empty() || !checked_add(query.offset, into.size())) {
+Result<RangeReply> Client::read_range(const RangeQuery& query, const TakeBytes& take) {
+  if (query.length == 0 || !checked_add(query.offset, query.length)) {
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("cannot read {} bytes at byte {}", into.size(), query.offset));
+                fmt::format("cannot read {} bytes at byte {}", query.length, query.offset));
   }
   if (query.size && query.offset >= *query.size) {
     return fail(ErrorCode::kInvalidArgument,
@@ -337,12 +334,12 @@ Result<RangeReply> Client::read_range(const RangeQuery& query, std::span<std::by
                             query.offset, *query.size));
   }
   const Request request{.url = query.url, .headers = query.headers};
-  RangeSink sink(query, into);
+  RangeSink sink(query, take);
   Result<RangeReply> reply = read_attempts(request, sink);
-  if (sink.bytes_taken() > 0) {
+  if (sink.bytes_received() > 0) {
     observer_.on_event(RangeRead{.source = query.url.display(),
                                  .offset = sink.offset(),
-                                 .bytes = sink.bytes_taken(),
+                                 .bytes = sink.bytes_received(),
                                  .origin = Origin::kNetwork});
   }
   return reply;
@@ -353,7 +350,7 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
     return with_context(error, describe_request(request));
   };
   bool refused_before = false;
-  std::uint64_t furthest = 0;
+  std::uint64_t furthest = sink.furthest();
   Attempts attempts(options_.retry);
   while (true) {
     Request asked = request;
@@ -361,6 +358,7 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
     asked.headers.push_back({"Accept-Encoding", "identity"});
     SendResult head = send_once(asked, sink);
     attempts.add(host_of(head));
+    if (!sink.taken()) return tl::make_unexpected(sink.taken().error());
     if (head) {
       if (const Status whole = sink.check_whole(); !whole) {
         head = tl::make_unexpected(SendError{in_context(whole.error())});

@@ -34,7 +34,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr long kBufferBytes = 131'072;  // those of all connections fit into a CPU's cache
+constexpr long kBufferBytes = 524'288;  // the most that libcurl allows: every call costs a poll
 constexpr milliseconds kLongestPoll{1'000};
 constexpr long kConnectionsOfLine = 4;  // several hosts take part in one download
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gridscope/core/text.hpp"
 
 namespace gridscope::io {
@@ -9,6 +11,18 @@ namespace gridscope::io {
 Status ByteSource::read_many(std::span<const ReadRequest> requests) const {
   for (const ReadRequest& request : requests) {
     GRIDSCOPE_CHECK(read_at(request.offset, request.into));
+  }
+  return {};
+}
+
+Status ByteSource::read_through(const ByteRange& range, std::span<std::byte> window,
+                                const UseBytes& use) const {
+  GRIDSCOPE_CHECK(check_range(*this, range.offset, range.length));
+  for (std::uint64_t done = 0; done < range.length;) {
+    const auto part = window.first(std::min<std::uint64_t>(window.size(), range.length - done));
+    GRIDSCOPE_CHECK(read_at(range.offset + done, part));
+    GRIDSCOPE_CHECK(use(part));
+    done += part.size();
   }
   return {};
 }

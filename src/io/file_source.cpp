@@ -32,7 +32,6 @@ class FileSource final : public ByteSource {
   [[nodiscard]] std::uint64_t size() const override { return size_; }
   [[nodiscard]] const SourceIdentity& identity() const override { return identity_; }
 
-  [[nodiscard]] std::uint64_t read_size() const override { return 256ULL * 1024; }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     GRIDSCOPE_CHECK(check_range(*this, offset, into.size()));
     if (into.empty()) return {};

@@ -13,12 +13,14 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/parallel.hpp"
 #include "gridscope/core/text.hpp"
 #include "gridscope/http/fields.hpp"
 #include "gridscope/io/coalesce.hpp"
+#include "gridscope/io/window.hpp"
 #include "gridscope/store/hub_errors.hpp"
 #include "gridscope/store/resolve_chain.hpp"
 #include "gridscope/store/signed_url.hpp"
@@ -34,10 +36,33 @@ constexpr std::uint64_t kMaxPieceBytes = 4ULL * 1024 * 1024;
 constexpr std::string_view kIgnoredRemedy =
     "reading on takes more bytes than needed; a downloaded copy is faster";
 
-// A piece of the file that is asked for as one range. Whose bytes: the caller's.
-struct Piece {
-  std::uint64_t offset = 0;
-  std::span<std::byte> into;
+// A piece of the file that is asked for as one range: what is still to come of it, and who takes
+// that. Bytes that were taken are not asked for again, whoever is asked next.
+class Piece {
+ public:
+  Piece(const io::ByteRange& range, io::UseBytes take) : range_(range), take_(std::move(take)) {}
+  Piece(std::uint64_t offset, std::span<std::byte> into)
+      : Piece({.offset = offset, .length = into.size()},
+              [into](std::span<const std::byte> bytes) mutable -> Status {
+                std::memcpy(into.data(), bytes.data(), bytes.size());
+                into = into.subspan(bytes.size());
+                return {};
+              }) {}
+
+  [[nodiscard]] const io::ByteRange& range() const { return range_; }
+  [[nodiscard]] bool has_begun() const { return has_begun_; }
+
+  Status put(std::span<const std::byte> bytes) {
+    has_begun_ = true;
+    range_.offset += bytes.size();
+    range_.length -= bytes.size();
+    return take_(bytes);
+  }
+
+ private:
+  io::ByteRange range_;
+  io::UseBytes take_;
+  bool has_begun_ = false;
 };
 
 // Where the bytes are asked for just now.
@@ -58,13 +83,15 @@ struct Known {
 };
 
 Result<http::RangeReply> ask_range(const RemoteSession& session, const http::Url& url,
-                                   const Known& known, const Piece& piece) {
-  auto reply = session.client().read_range({.url = url,
-                                            .headers = session.headers_for(url),
-                                            .offset = piece.offset,
-                                            .size = known.size,
-                                            .etag = known.etag},
-                                           piece.into);
+                                   const Known& known, Piece& piece) {
+  auto reply = session.client().read_range(
+      {.url = url,
+       .headers = session.headers_for(url),
+       .offset = piece.range().offset,
+       .length = piece.range().length,
+       .size = known.size,
+       .etag = known.etag},
+      [&piece](std::span<const std::byte> bytes) { return piece.put(bytes); });
   const bool unreachable = !reply && (reply.error().code == ErrorCode::kUnavailable ||
                                       reply.error().code == ErrorCode::kTimeout);
   if (unreachable && session.is_hub() && !session.is_own(url)) {
@@ -75,7 +102,7 @@ Result<http::RangeReply> ask_range(const RemoteSession& session, const http::Url
 
 // Asks `url` and whatever it redirects to.
 Result<Answer> ask_following(const RemoteSession& session, const http::Url& url, const Known& known,
-                             const Piece& piece) {
+                             Piece& piece) {
   Answer answer{.reply = {}, .url = url};
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {
     GRIDSCOPE_TRY(answer.reply, ask_range(session, answer.url, known, piece));
@@ -135,6 +162,24 @@ class RemoteFile final : public io::ByteSource {
         .map_error(about_the_server);
   }
 
+  // One request, whatever its length: those who read through a window are many.
+  [[nodiscard]] Status read_through(const io::ByteRange& range, std::span<std::byte> memory,
+                                    const io::UseBytes& use) const override {
+    GRIDSCOPE_CHECK(check_range(*this, range.offset, range.length));
+    if (range.length == 0) return {};
+    Status used;
+    const io::UseBytes remember = [&](std::span<const std::byte> bytes) {
+      used = use(bytes);
+      return used;
+    };
+    io::Window window(memory, range.length, remember);
+    Piece piece(range, [&](std::span<const std::byte> bytes) { return window.put(bytes); });
+    Status status = read_piece(piece);
+    return used ? std::move(status).map_error(about_the_server) : used;
+  }
+
+  [[nodiscard]] bool is_far() const override { return true; }
+
  private:
   using LocationPtr = std::shared_ptr<const Location>;
   enum class Probe : std::uint8_t { kRange, kHead };
@@ -147,49 +192,52 @@ class RemoteFile final : public io::ByteSource {
     const std::uint64_t offset = range.range.offset;
     if (range.requests.size() == 1) {
       const io::ReadRequest& only = requests[range.requests.front()];
-      return read_piece(
-          {.offset = offset, .into = only.into.subspan(offset - only.offset, range.range.length)});
+      Piece piece(offset, only.into.subspan(offset - only.offset, range.range.length));
+      return read_piece(piece);
     }
     std::vector<std::byte> bytes(range.range.length);
-    GRIDSCOPE_CHECK(read_piece({.offset = offset, .into = bytes}));
+    Piece piece(offset, bytes);
+    GRIDSCOPE_CHECK(read_piece(piece));
     scatter(range, bytes, requests);
     return {};
   }
 
-  [[nodiscard]] Status read_piece(const Piece& piece) const {
-    if (take_from_prefix(piece)) return {};
-    const bool may_read_around =
-        piece.offset > 0 && piece.offset + piece.into.size() <= kMaxReadAround;
+  [[nodiscard]] Status read_piece(Piece& piece) const {
+    if (const auto bytes = from_prefix(piece.range())) return piece.put(*bytes);
+    const bool may_read_around = piece.range().offset > 0 && piece.range().end() <= kMaxReadAround;
     if (ranges_ignored_ && may_read_around) return read_around(piece);
     const Status status = read_with_second_chance(piece);
-    const bool refused = !status && status.error().code == ErrorCode::kUnsupported;
+    const bool refused =
+        !status && status.error().code == ErrorCode::kUnsupported && !piece.has_begun();
     return refused && may_read_around ? read_around(piece) : status;
   }
 
-  bool take_from_prefix(const Piece& piece) const {
+  // Part of the prefix, which is given up once it was read whole.
+  [[nodiscard]] std::optional<std::vector<std::byte>> from_prefix(
+      const io::ByteRange& range) const {
     const std::scoped_lock lock(prefix_mutex_);
-    if (piece.offset >= prefix_.size() || piece.into.size() > prefix_.size() - piece.offset) {
-      return false;
+    if (range.offset >= prefix_.size() || range.length > prefix_.size() - range.offset) {
+      return std::nullopt;
     }
-    std::memcpy(piece.into.data(), prefix_.data() + piece.offset, piece.into.size());
-    if (piece.into.size() == prefix_.size()) std::vector<std::byte>().swap(prefix_);
-    return true;
+    if (range.length == prefix_.size()) return std::exchange(prefix_, {});
+    const auto begin = prefix_.begin() + static_cast<std::ptrdiff_t>(range.offset);
+    return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(range.length));
   }
 
   // For a server that ignores ranges: everything up to the piece's end, of which the end is kept.
   // One piece at a time, for the sake of memory.
-  [[nodiscard]] Status read_around(const Piece& piece) const {
+  [[nodiscard]] Status read_around(Piece& piece) const {
     const std::scoped_lock lock(around_mutex_);
-    std::vector<std::byte> whole(piece.offset + piece.into.size());
-    GRIDSCOPE_CHECK(read_with_second_chance({.offset = 0, .into = whole}));
-    std::memcpy(piece.into.data(), whole.data() + piece.offset, piece.into.size());
-    return {};
+    std::vector<std::byte> whole(piece.range().end());
+    Piece all(0, whole);
+    GRIDSCOPE_CHECK(read_with_second_chance(all));
+    return piece.put(std::span(whole).subspan(piece.range().offset));
   }
 
-  [[nodiscard]] Status read_with_second_chance(const Piece& piece) const {
+  [[nodiscard]] Status read_with_second_chance(Piece& piece) const {
     LocationPtr used = current();
     Result<Answer> answer = ask(used, piece, Probe::kRange);
-    if (const auto probe = worth_renewing(answer, used)) {
+    if (const auto probe = worth_renewing(answer, used, piece)) {
       drop(used);
       used = current();
       answer = ask(used, piece, *probe);
@@ -200,12 +248,14 @@ class RemoteFile final : public io::ByteSource {
 
   // How to look the location up again, when a new one may do better than `used` did. A refused
   // range or a wrong size on a Hub is asked for by HEAD: caches on the way have been seen to apply
-  // the range to a redirect.
+  // the range to a redirect. Not once some bytes were taken, which may be those of another file.
   [[nodiscard]] std::optional<Probe> worth_renewing(const Result<Answer>& answer,
-                                                    const LocationPtr& used) const {
+                                                    const LocationPtr& used,
+                                                    const Piece& piece) const {
     if (!answer) {
       const ErrorCode code = answer.error().code;
-      const bool contradicts = code == ErrorCode::kChanged || code == ErrorCode::kCorrupt;
+      const bool contradicts =
+          !piece.has_begun() && (code == ErrorCode::kChanged || code == ErrorCode::kCorrupt);
       return session().is_hub() && contradicts ? std::optional(Probe::kHead) : std::nullopt;
     }
     const int status = answer->reply.head.status;
@@ -236,7 +286,7 @@ class RemoteFile final : public io::ByteSource {
   }
 
   // Asks the location; looks it up first when there is none, and leaves what was used in `used`.
-  Result<Answer> ask(LocationPtr& used, const Piece& piece, Probe probe) const {
+  Result<Answer> ask(LocationPtr& used, Piece& piece, Probe probe) const {
     if (used == nullptr) {
       const std::uint64_t failed_before = failed_lookups_;
       const std::scoped_lock lock(resolve_mutex_);
@@ -264,7 +314,7 @@ class RemoteFile final : public io::ByteSource {
 
   // Looks up where the file lies. Returns an answer when the own hops gave the bytes, or an error
   // status, themselves.
-  Result<std::optional<Answer>> resolve(LocationPtr& used, const Piece& piece, Probe probe) const {
+  Result<std::optional<Answer>> resolve(LocationPtr& used, Piece& piece, Probe probe) const {
     Answer direct;
     const AskHop hop = [&](const http::Url& url) -> Result<http::ResponseHead> {
       direct.url = url;
@@ -327,10 +377,10 @@ class RemoteFile final : public io::ByteSource {
 
   [[nodiscard]] Status accept(const Answer& answer, const Piece& piece) const {
     if (!answer.reply.has_bytes()) return tl::make_unexpected(refusal(answer));
-    if (answer.reply.received != piece.into.size()) {
+    if (piece.range().length > 0) {
       return fail(ErrorCode::kCorrupt,
-                  fmt::format("{}: asked for {} bytes at byte {}, got {}", spec_.name,
-                              piece.into.size(), piece.offset, answer.reply.received));
+                  fmt::format("{}: {} bytes are missing from byte {} on", spec_.name,
+                              piece.range().length, piece.range().offset));
     }
     warn_if_ignored(session(), answer);
     if (answer.reply.range_ignored) ranges_ignored_ = true;
@@ -393,8 +443,8 @@ Result<std::optional<RemoteFileSpec>> probe_remote_file(
     const std::shared_ptr<RemoteSession>& session, const http::Url& url, std::size_t first_bytes) {
   RemoteFileSpec spec{.session = session, .url = url, .name = url.display()};
   spec.prefix.resize(first_bytes);
-  GRIDSCOPE_TRY(const Answer answer,
-                ask_following(*session, url, {}, {.offset = 0, .into = spec.prefix}));
+  Piece first(0, spec.prefix);
+  GRIDSCOPE_TRY(const Answer answer, ask_following(*session, url, {}, first));
   const http::RangeReply& reply = answer.reply;
   const int status = reply.head.status;
   if (status == 404 || status == 410) return std::nullopt;

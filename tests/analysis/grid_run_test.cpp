@@ -89,7 +89,7 @@ TEST(GridRun, GivesTheSameWhateverTheJobs) {
   SmallModel source = model_of(6, plain_format());
   SmallModel build = model_of(6, int4_format(), 3);
   // More than one tile.
-  const quant::LeveledWeight large = on_grid(640, 3072);
+  const quant::LeveledWeight large = on_grid(1300, 3072);
   source.weight("model.layers.6.mlp.down_proj", large, plain_format(Dtype::kF32));
   quant::LeveledWeight edited = large;
   for (std::size_t i = 0; i < edited.levels.size(); i += 5) {
@@ -188,7 +188,7 @@ TEST(GridRun, SaysTheSameOfGroupsHoweverTheyAreFound) {
 }
 
 TEST(GridRun, NamesTheSameFaultWhateverTheJobs) {
-  const quant::LeveledWeight weight = on_grid(360, 3072);
+  const quant::LeveledWeight weight = on_grid(1440, 3072);
   quant::LeveledWeight zeroed = weight;
   zeroed.zeros.resize(zeroed.scales.size());
   test::Format unpacked = int4_format();

@@ -280,9 +280,9 @@ TEST(PairComparison, GivesTheFiguresOfAsymmetricBuilds) {
 
 // More rows than a tile holds: the same figures, and rows counted from the first.
 TEST(PairComparison, PutsTilesTogether) {
-  const LeveledWeight source = on_grid(1200, 3072);
+  const LeveledWeight source = on_grid(2500, 3072);
   LeveledWeight build = source;
-  build.levels[1199 * 3072 + 77] = static_cast<std::int16_t>(source.levels[77 + 1199 * 3072] ^ 2);
+  build.levels[2499 * 3072 + 77] = static_cast<std::int16_t>(source.levels[77 + 2499 * 3072] ^ 2);
   build.levels[5] = static_cast<std::int16_t>(source.levels[5] ^ 1);
   const SmallCheck check(one(kDown, source, plain_format()), {one(kDown, build, int4_format())});
   const GridPlan plan = check.plan();
@@ -291,8 +291,8 @@ TEST(PairComparison, PutsTilesTogether) {
   EXPECT_GT((*comparison)->tiles().tiles(), 1U);
   const GridTensor tensor = test::compared<GridTensor>(plan);
   expect_same(tensor.totals, Expected(source, build, Dtype::kBF16).totals);
-  EXPECT_EQ(tensor.source_grid.groups, 1200U * 96);
-  EXPECT_EQ(tensor.source_grid.rule_groups, 2U * 96) << "of two rows";
+  EXPECT_EQ(tensor.source_grid.groups, 2500U * 96);
+  EXPECT_EQ(tensor.source_grid.rule_groups, 3U * 96) << "of three rows";
 }
 
 TEST(PairComparison, SaysTheSameWhetherNormsAreThereOrNot) {

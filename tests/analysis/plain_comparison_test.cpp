@@ -123,12 +123,12 @@ TEST(PlainComparison, ComparesOnlyTheRowsOfThePair) {
 
 // More than one tile, only the last of which differs.
 TEST(PlainComparison, PutsTilesTogether) {
-  std::vector<double> values(2200 * 1024, 0.5);
+  std::vector<double> values(4400 * 1024, 0.5);
   test::SmallModel source;
-  source.values("model.embed_tokens.weight", values, {2200, 1024});
+  source.values("model.embed_tokens.weight", values, {4400, 1024});
   values.back() = 0.75;
   test::SmallModel build;
-  build.values("model.embed_tokens.weight", values, {2200, 1024});
+  build.values("model.embed_tokens.weight", values, {4400, 1024});
   const test::SmallCheck check(source, {build});
   const GridPlan plan = check.plan();
   const auto comparison = open_comparison(plan, plan.items.at(0));

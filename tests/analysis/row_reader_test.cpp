@@ -155,6 +155,67 @@ TEST_F(RowReaderTest, ReadsPastTheCache) {
               ElementsAre(9));
 }
 
+// Streams rows of the pair, three at a time, and returns the first column of each block.
+std::vector<std::vector<double>> stream(const RowReader& reader, RowRange rows) {
+  std::vector<std::vector<double>> blocks;
+  LoadedTile loaded;
+  RowBlock block;
+  RowBlock scratch;
+  const auto keep = [&](RowRange part) -> Status {
+    GRIDSCOPE_CHECK(reader.decode(loaded.tile, part, block, scratch));
+    std::vector<double>& first = blocks.emplace_back();
+    for (std::uint64_t row = 0; row < block.rows; ++row) {
+      first.push_back(block.row_values(row).front());
+    }
+    return {};
+  };
+  EXPECT_THAT(reader.stream(rows, 3, loaded, keep), IsOk());
+  return blocks;
+}
+
+// How many bytes the source of a checkpoint's only file was asked for at once, at the most.
+std::uint64_t longest_read(const test::RecordingSource& source) {
+  std::uint64_t longest = 0;
+  for (const io::ByteRange& read : source.single_reads()) longest = std::max(longest, read.length);
+  for (const auto& batch : source.batches()) {
+    for (const io::ByteRange& read : batch) longest = std::max(longest, read.length);
+  }
+  return longest;
+}
+
+TEST_F(RowReaderTest, StreamsRowsThroughMemoryForABlock) {
+  const RowReader reader = open({.first = 1, .count = 8});
+  auto& source = checkpoint.files.front().source;
+  std::vector<std::byte> bytes(source->size());
+  ASSERT_THAT(source->read_at(0, bytes), IsOk());
+  const auto recording =
+      std::make_shared<test::RecordingSource>(io::make_memory_source(std::move(bytes), {}));
+  source = recording;
+  EXPECT_THAT(stream(reader, {.first = 0, .count = 8}),
+              ElementsAre(ElementsAre(1, 2, 3), ElementsAre(4, 5, 6), ElementsAre(7, 8)));
+  EXPECT_THAT(stream(reader, {.first = 6, .count = 2}), ElementsAre(ElementsAre(7, 8)));
+  EXPECT_EQ(longest_read(*recording), 3U * 2 * 2);
+}
+
+TEST_F(RowReaderTest, StreamsWhatLiesInStripsAfterReadingAllOfIt) {
+  EXPECT_THAT(stream(open({.first = 1, .count = 4, .stride = 2}), {.first = 0, .count = 4}),
+              ElementsAre(ElementsAre(1, 3, 5), ElementsAre(7)));
+}
+
+TEST_F(RowReaderTest, EndsAStreamWithTheUsersFailure) {
+  LoadedTile loaded;
+  int used = 0;
+  const auto refuse = [&](RowRange) -> Status {
+    ++used;
+    return fail(ErrorCode::kUnsupported, "no");
+  };
+  for (const std::uint64_t stride : {1U, 2U}) {
+    EXPECT_THAT(open({.count = 5, .stride = stride}).stream({.count = 5}, 2, loaded, refuse),
+                Fails(ErrorCode::kUnsupported, "no"));
+  }
+  EXPECT_EQ(used, 2);
+}
+
 TEST_F(RowReaderTest, PassesErrorsOfReadingOn) {
   const RowReader reader = open({.count = 10});
   auto& source = checkpoint.files.front().source;

@@ -45,7 +45,7 @@ TEST(TilePlan, CutsALargeWeightIntoTilesOfBoundedSize) {
   const TilePlan plan = plan_tiles(source, build, pair(4096, 2816));
   EXPECT_EQ(plan.bytes_per_row, 2816U * 5 / 2);
   EXPECT_GT(plan.tiles(), 1U);
-  EXPECT_LE(plan.tile_bytes(), 4U * 1024 * 1024);
+  EXPECT_LE(plan.tile_bytes(), 16U * 1024 * 1024);
   expect_covers(plan);
 }
 
@@ -55,32 +55,19 @@ TEST(TilePlan, SamplesTheFirstBlockAndFewOthers) {
   const TilePlan plan = plan_tiles(source, build, pair(4096, 2816));
   std::vector<std::uint64_t> samples;
   for (std::uint64_t tile = 0; tile < plan.tiles(); ++tile) {
-    for (const quant::RowRange block : plan.blocks(plan.tile(tile))) {
+    for (const quant::RowRange block : cut(plan.tile(tile), plan.block_rows)) {
       if (plan.is_sample(block)) samples.push_back(block.first);
     }
   }
   EXPECT_EQ(samples, (std::vector<std::uint64_t>{0, 48 * 23, 96 * 23, 144 * 23}));
 }
 
-TEST(TilePlan, CutsTilesIntoPiecesOfWholeBlocks) {
-  const auto source = weight(Scheme::kPlain, 4096, 2816, 4096ULL * 2816 * 2);
-  const auto build = weight(Scheme::kCtPackQuantized, 4096, 2816, 4096ULL * 2816 / 2);
-  const TilePlan plan = plan_tiles(source, build, pair(4096, 2816));
-  const quant::RowRange tile = plan.tile(plan.tiles() - 1);
-  for (const std::uint64_t bytes : {1ULL, 400'000ULL, 1ULL << 40U}) {
-    std::vector<quant::RowRange> blocks;
-    for (const quant::RowRange piece : plan.pieces(tile, bytes)) {
-      EXPECT_TRUE(piece.count * plan.bytes_per_row <= bytes || piece.count <= plan.block_rows);
-      const auto of_piece = plan.blocks(piece);
-      blocks.insert(blocks.end(), of_piece.begin(), of_piece.end());
-    }
-    EXPECT_EQ(blocks, plan.blocks(tile)) << bytes;
-  }
-  EXPECT_EQ(plan.pieces(tile, 1ULL << 40U), std::vector{tile});
-  // Strips would become shorter, and their number would not.
-  const auto scattered = weight(Scheme::kGptq, 4096, 2816, 4096ULL * 2816 / 2);
-  const TilePlan strips = plan_tiles(source, scattered, pair(4096, 2816));
-  EXPECT_EQ(strips.pieces(strips.tile(0), 1), std::vector{strips.tile(0)});
+TEST(TilePlan, CutsRowsIntoNeighbours) {
+  EXPECT_EQ(cut({.first = 3, .count = 7}, 3),
+            (std::vector<quant::RowRange>{
+                {.first = 3, .count = 3}, {.first = 6, .count = 3}, {.first = 9, .count = 1}}));
+  EXPECT_EQ(cut({.first = 3, .count = 7}, 8),
+            (std::vector{quant::RowRange{.first = 3, .count = 7}}));
 }
 
 TEST(TilePlan, ReadsWhatRunsDownTheInputsWhole) {

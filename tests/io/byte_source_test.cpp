@@ -1,6 +1,6 @@
 #include "gridscope/io/byte_source.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "gridscope/io/memory_source.hpp"
 #include "support/fakes.hpp"
@@ -15,7 +15,9 @@ using test::FaultySource;
 using test::IsOk;
 using test::to_bytes;
 using test::to_text;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::unique_ptr<ByteSource> alphabet() {
   return make_memory_source(to_bytes("abcdefghij"), {.name = "letters", .version = "1"});
@@ -57,6 +59,45 @@ TEST(ReadMany, PassesTheFirstErrorOut) {
   std::vector<std::byte> two(1);
   const ReadRequest requests[] = {{0, one}, {4, two}};
   EXPECT_THAT(source.read_many(requests), Fails(ErrorCode::kChanged, HasSubstr("not the one")));
+}
+
+// Through four bytes: what was handed on.
+std::vector<std::string> read_through(const ByteSource& source, const ByteRange& range,
+                                      Status expected = {}) {
+  std::vector<std::string> used;
+  std::vector<std::byte> window(4);
+  const Status status = source.read_through(range, window, [&](std::span<const std::byte> bytes) {
+    used.push_back(to_text(bytes));
+    return expected;
+  });
+  EXPECT_EQ(status.has_value(), expected.has_value());
+  return used;
+}
+
+TEST(ReadThrough, HandsOnAWindowAtATime) {
+  const auto source = alphabet();
+  EXPECT_THAT(read_through(*source, {.offset = 1, .length = 9}), ElementsAre("bcde", "fghi", "j"));
+  EXPECT_THAT(read_through(*source, {.offset = 0, .length = 4}), ElementsAre("abcd"));
+  EXPECT_THAT(read_through(*source, {.offset = 10, .length = 0}), IsEmpty());
+}
+
+TEST(ReadThrough, EndsWithTheFirstFailure) {
+  const auto source = alphabet();
+  EXPECT_THAT(read_through(*source, {.offset = 0, .length = 10}, fail(ErrorCode::kCorrupt, "no")),
+              ElementsAre("abcd"));
+  const FaultySource broken(alphabet(), {.fault = Fault::kChanged, .fault_at = 5});
+  std::vector<std::byte> window(4);
+  int used = 0;
+  const auto count = [&](std::span<const std::byte>) -> Status {
+    ++used;
+    return {};
+  };
+  EXPECT_THAT(broken.read_through({.offset = 0, .length = 10}, window, count),
+              Fails(ErrorCode::kChanged, HasSubstr("not the one")));
+  EXPECT_EQ(used, 1);
+  EXPECT_THAT(broken.read_through({.offset = 8, .length = 3}, window, count),
+              Fails(ErrorCode::kInvalidArgument, HasSubstr("3 bytes at 8")));
+  EXPECT_EQ(used, 1) << "nothing is read of a range that reaches beyond the end";
 }
 
 TEST(FaultySource, FailsOnlyWhereAndWhenPlanned) {

@@ -261,6 +261,8 @@ std::vector<Case> matrix() {
 
 // ---- Reading
 
+using Reader = std::function<Status(const io::ByteSource& source, std::string& text)>;
+
 // Many ranges at once, the file's ends among them.
 Status read_in_pieces(const io::ByteSource& source, std::string& text) {
   text.assign(source.size(), '\0');
@@ -272,6 +274,17 @@ Status read_in_pieces(const io::ByteSource& source, std::string& text) {
         source.read_at(offset, std::as_writable_bytes(std::span(text).subspan(offset, length))));
   }
   return {};
+}
+
+// All of it through a window.
+Status read_through(const io::ByteSource& source, std::string& text) {
+  text.clear();
+  std::vector<std::byte> window(7'000);
+  return source.uncached().read_through({.offset = 0, .length = source.size()}, window,
+                                        [&](std::span<const std::byte> bytes) -> Status {
+                                          text += test::to_text(bytes);
+                                          return {};
+                                        });
 }
 
 // The signatures that went over the wire, so that they can be looked for.
@@ -314,11 +327,13 @@ class FaultMatrix : public ::testing::TestWithParam<Case> {
     return open_hub_repository(hub_reference(), context).value();
   }
 
+  // Reads all of the case's file: the right bytes or an error that fits, and no secret told.
+  void expect_right_or_refused(const Case& wanted, const Reader& read);
+
   World world_{options(), repo()};
 };
 
-TEST_P(FaultMatrix, GivesTheRightBytesOrAnErrorThatFits) {
-  const Case& wanted = GetParam();
+void FaultMatrix::expect_right_or_refused(const Case& wanted, const Reader& read) {
   const auto repository = open_repository();
   world_.hub.add_fault({.stage = wanted.stage, .change = wanted.change, .times = wanted.times});
   const auto source = repository->open(wanted.path);
@@ -326,7 +341,7 @@ TEST_P(FaultMatrix, GivesTheRightBytesOrAnErrorThatFits) {
 
   const auto start = std::chrono::steady_clock::now();
   std::string text;
-  const Status status = read_in_pieces(**source, text);
+  const Status status = read(**source, text);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kLongestRead);
 
   std::string said = world_.wire.said();
@@ -340,6 +355,14 @@ TEST_P(FaultMatrix, GivesTheRightBytesOrAnErrorThatFits) {
     EXPECT_THAT(wanted.errors, Contains(status.error().code)) << describe(status.error());
   }
   expect_no_secret(world_, said);
+}
+
+TEST_P(FaultMatrix, GivesTheRightBytesOrAnErrorThatFits) {
+  expect_right_or_refused(GetParam(), read_in_pieces);
+}
+
+TEST_P(FaultMatrix, GivesThemOnceEachThroughAWindow) {
+  expect_right_or_refused(GetParam(), read_through);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, FaultMatrix, ::testing::ValuesIn(matrix()),

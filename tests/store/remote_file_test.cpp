@@ -276,6 +276,125 @@ TEST_F(RemoteFileTest, ServesItsPrefixAndGivesItUpOnceRead) {
   EXPECT_THAT(world_.hub.requests(), SizeIs(2));
 }
 
+// ---- through a window
+
+// Keeps what it gets.
+io::UseBytes append_to(std::string& text) {
+  return [&text](std::span<const std::byte> bytes) -> Status {
+    text += test::to_text(bytes);
+    return {};
+  };
+}
+
+TEST_F(RemoteFileTest, ReadsThroughAWindowWithOneRequest) {
+  const auto source = file();
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  world_.hub.forget_requests();
+  std::vector<std::byte> window(1'000);
+  std::string text;
+  EXPECT_THAT(source->read_through({.offset = 5, .length = 123'456}, window, append_to(text)),
+              IsOk());
+  EXPECT_TRUE(text == content_.substr(5, 123'456));
+  EXPECT_THAT(world_.hub.requests(), SizeIs(1));
+  EXPECT_THAT(source->read_through({.offset = kLargeSize, .length = 0}, window, append_to(text)),
+              IsOk());
+  EXPECT_THAT(source->read_through({.offset = 5, .length = kLargeSize}, window, append_to(text)),
+              Fails(ErrorCode::kInvalidArgument, HasSubstr("has 300000 bytes")));
+  EXPECT_THAT(world_.hub.requests(), SizeIs(1));
+}
+
+TEST_F(RemoteFileTest, GoesOnAtANewLocationWhereTheOldOneBroke) {
+  const auto source = file();
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  world_.hub.forget_requests();
+  int asked = 0;
+  world_.hub.add_fault(
+      {.stage = HubStage::kContent, .change = [&asked](const HttpRequest&, HttpReply reply) {
+         ++asked;
+         if (asked == 1) reply.fault = {.kind = test::HttpFault::Kind::kDrop, .after = 40'000};
+         return asked == 2 ? HttpReply{.status = 403, .body = "expired"} : reply;
+       }});
+  std::vector<std::byte> window(1'000);
+  std::string text;
+  EXPECT_THAT(source->read_through({.offset = 0, .length = 100'000}, window, append_to(text)),
+              IsOk());
+  EXPECT_TRUE(text == content_.substr(0, 100'000));
+  ASSERT_THAT(world_.requests_to("localhost"), SizeIs(3));
+  EXPECT_EQ(world_.requests_to("localhost")[2].range(), "bytes=40000-99999");
+  EXPECT_THAT(world_.requests_to("127.0.0.1"), SizeIs(1));
+}
+
+TEST_F(RemoteFileTest, DoesNotGoOnInAnotherFile) {
+  const auto source = file();
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  int asked = 0;
+  world_.hub.add_fault(
+      {.stage = HubStage::kContent, .change = [&asked](const HttpRequest&, HttpReply reply) {
+         if (++asked == 1) {
+           reply.fault = {.kind = test::HttpFault::Kind::kDrop, .after = 40'000};
+           return reply;
+         }
+         for (auto& field : reply.fields) {
+           if (field.name == "ETag") field.value = "\"another\"";
+         }
+         return reply;
+       }});
+  std::vector<std::byte> window(1'000);
+  std::string text;
+  EXPECT_THAT(source->read_through({.offset = 0, .length = 100'000}, window, append_to(text)),
+              Fails(ErrorCode::kChanged, HasSubstr("ETag")));
+  EXPECT_TRUE(text == content_.substr(0, 40'000));
+  EXPECT_EQ(asked, 2);
+}
+
+// kCorrupt and kUnsupported of a server mean something else than those of the user.
+TEST_F(RemoteFileTest, PassesTheUsersFailureOnAsItIs) {
+  const auto source = file();
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  world_.hub.forget_requests();
+  std::vector<std::byte> window(1'000);
+  for (const ErrorCode code :
+       {ErrorCode::kCorrupt, ErrorCode::kUnsupported, ErrorCode::kUnavailable}) {
+    int used = 0;
+    const auto refuse = [&](std::span<const std::byte>) -> Status {
+      ++used;
+      return fail(code, "a bad scale");
+    };
+    EXPECT_THAT(source->read_through({.offset = 1, .length = 5'000}, window, refuse),
+                Fails(code, "a bad scale"));
+    EXPECT_EQ(used, 1);
+  }
+  EXPECT_THAT(world_.hub.requests(), SizeIs(3));
+}
+
+TEST_F(RemoteFileTest, ReadsAroundThroughAWindowWhereRangesAreIgnored) {
+  world_.hub.add_fault(
+      {.stage = HubStage::kContent, .change = [this](const HttpRequest&, const HttpReply&) {
+         return HttpReply{.body = content_};
+       }});
+  std::vector<std::byte> window(1'000);
+  for (const std::uint64_t offset : {100'000U, 0U}) {
+    std::string text;
+    EXPECT_THAT(file()->read_through({.offset = offset, .length = 2'500}, window, append_to(text)),
+                IsOk());
+    EXPECT_EQ(text, content_.substr(offset, 2'500));
+  }
+}
+
+TEST_F(RemoteFileTest, ServesItsPrefixThroughAWindow) {
+  RemoteFileSpec known = spec();
+  known.prefix = test::to_bytes(content_.substr(0, 1000));
+  std::vector<std::byte> window(400);
+  std::string text;
+  EXPECT_THAT(make_remote_file(known)->read_through({.offset = 0, .length = 1'000}, window,
+                                                    append_to(text)),
+              IsOk());
+  EXPECT_EQ(text, content_.substr(0, 1000));
+  EXPECT_THAT(world_.hub.requests(), IsEmpty());
+}
+
+// ---- what is reported
+
 TEST_F(RemoteFileTest, ReportsNetworkReadsAndRequests) {
   ASSERT_THAT(read_text(*file(), 0, 10), IsOk());
   ASSERT_THAT(world_.wire.observer.reads(), SizeIs(1));

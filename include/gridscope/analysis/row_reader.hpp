@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,14 +49,21 @@ class RowReader {
   [[nodiscard]] quant::RowRange covering(quant::RowRange pair_rows) const;
   [[nodiscard]] std::uint64_t tile_bytes(quant::RowRange pair_rows) const;
 
-  // About how many bytes the weight's files want to be asked for at once.
-  [[nodiscard]] std::uint64_t read_size() const;
+  // Whether reading waits for somebody far away.
+  [[nodiscard]] bool is_far() const;
   // Reads past any cache, into the buffer of `loaded`. Errors: those of the source.
   [[nodiscard]] Status load(quant::RowRange pair_rows, LoadedTile& loaded) const;
   // Several at once, which takes no longer than one where a read is a round trip. Requires: as many
   // of both.
   [[nodiscard]] Status load(std::span<const quant::RowRange> ranges,
                             std::span<LoadedTile> loaded) const;
+  // Reads rows of the pair, `block_rows` at a time (fewer at the end), and calls `use` with each
+  // block in turn: its rows are then in `loaded`, and a part of them may have stood in its memory
+  // before. What lies in one strip goes through memory for one block, which stays in the CPU's
+  // caches; anything else is read whole first. Errors: those of the source and of `use`.
+  using UseRows = std::function<Status(quant::RowRange)>;
+  [[nodiscard]] Status stream(quant::RowRange pair_rows, std::uint64_t block_rows,
+                              LoadedTile& loaded, const UseRows& use) const;
   // Decodes rows of the pair, from a tile that load() gave for a range that holds them. `scratch`
   // is working memory. Row i of the pair has number i + first_row() in `out`.
   [[nodiscard]] Status decode(const quant::Tile& tile, quant::RowRange pair_rows,
@@ -66,6 +75,14 @@ class RowReader {
 
   using RequestsByFile = std::map<std::uint32_t, std::vector<io::ReadRequest>>;
   void prepare(quant::RowRange pair_rows, LoadedTile& loaded, RequestsByFile& requests) const;
+
+  // All the bytes of some rows, where they are one companion's, row after row and nothing between.
+  struct Strip {
+    std::size_t companion = 0;
+    std::uint64_t offset = 0;  // within the companion
+    std::uint64_t length = 0;
+  };
+  [[nodiscard]] std::optional<Strip> strip_of(quant::RowRange pair_rows) const;
 
   const model::Checkpoint* checkpoint_;
   const model::Weight* weight_;

@@ -17,21 +17,18 @@ struct TilePlan {
   std::uint64_t tile_rows = 0;   // in memory at once, at the most
   std::uint64_t block_rows = 0;  // decoded at once; divides tile_rows, or the tile is all there is
   std::uint64_t bytes_per_row = 0;  // of both sides, rounded up
-  bool is_scattered = false;        // rows lie in strips: fewer at once would be smaller strips
 
   [[nodiscard]] std::uint64_t tiles() const;
   [[nodiscard]] quant::RowRange tile(std::uint64_t index) const;
   // Rows from all over the weight, together as many as a block has, for a look at what it is like.
   [[nodiscard]] std::vector<quant::RowRange> samples() const;
-  // What is read of a tile at once: whole blocks of about so many bytes, or all of it.
-  [[nodiscard]] std::vector<quant::RowRange> pieces(quant::RowRange tile,
-                                                    std::uint64_t bytes) const;
-  // The blocks of a tile or a piece, in order.
-  [[nodiscard]] std::vector<quant::RowRange> blocks(quant::RowRange part) const;
   // Whether the block is looked at closer: the first one, and few after it.
   [[nodiscard]] bool is_sample(quant::RowRange block) const;
   [[nodiscard]] std::uint64_t tile_bytes() const { return tile_rows * bytes_per_row; }
 };
+
+// Neighbouring parts of `rows` with `count` rows each, fewer in the last one.
+[[nodiscard]] std::vector<quant::RowRange> cut(quant::RowRange rows, std::uint64_t count);
 
 // Requires: at least one row and column.
 [[nodiscard]] TilePlan plan_tiles(const model::Weight& source, const model::Weight& build,

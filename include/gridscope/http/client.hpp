@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -35,8 +36,7 @@ struct Document {
 // (416 only for an empty file of unknown size, with total = 0).
 struct RangeReply {
   ResponseHead head;
-  std::uint64_t received = 0;  // bytes written to `into`; all that was asked for, unless
-                               // the file ends earlier
+  std::uint64_t received = 0;  // all that was asked for, unless the file ends earlier
   std::optional<std::uint64_t> total = {};  // the file's size, when known
   bool range_ignored = false;               // answered 200 with the whole file; its start was taken
   std::string body = {};  // of a response that is neither 2xx nor redirect, cut short
@@ -48,10 +48,14 @@ struct RangeQuery {
   Url url;
   std::vector<Header> headers = {};
   std::uint64_t offset = 0;
+  std::uint64_t length = 0;
   std::optional<std::uint64_t> size = {};  // of the file, when known: replies are held against it
   // Of the file, when known and as this very server tells it: another one gives kChanged.
   std::string etag = {};
 };
+
+// Takes the next bytes of a range, which live until it returns. Its failure ends the reading.
+using TakeBytes = std::function<Status(std::span<const std::byte>)>;
 
 // Thread-safe. All references must outlive the client.
 class Client {
@@ -70,13 +74,14 @@ class Client {
   // A body of a 2xx counts as one range that was read, from byte 0.
   [[nodiscard]] Result<Document> fetch(const Request& request, std::uint64_t max_bytes);
 
-  // Asks for [offset, offset + into.size()) with one Range and fills `into`. Checks status,
-  // Content-Range, Content-Encoding, ETag and length; resumes a body that breaks off where it
-  // broke; retries what is transient. Requires: into is not empty. A 200 is taken only when offset
-  // is 0 (its first bytes are read, then the transfer is ended) or when it carries a Content-Range
-  // that fits exactly. Errors: kCorrupt for an answer that contradicts the question, kChanged when
-  // size or ETag moved, kUnsupported when the server ignores ranges, those of the transport.
-  [[nodiscard]] Result<RangeReply> read_range(const RangeQuery& query, std::span<std::byte> into);
+  // Asks for [offset, offset + length) with one Range and gives each byte to `take` once, in order,
+  // on this thread. Checks status, Content-Range, Content-Encoding, ETag and length; resumes a body
+  // that breaks off where it broke; retries what is transient. Requires: length > 0. A 200 is taken
+  // only when offset is 0 (its first bytes are read, then the transfer is ended) or when it carries
+  // a Content-Range that fits exactly. Errors, with which some bytes may have been taken: kCorrupt
+  // for an answer that contradicts the question, kChanged when size or ETag moved, kUnsupported
+  // when the server ignores ranges, those of the transport; that of `take`, as it is.
+  [[nodiscard]] Result<RangeReply> read_range(const RangeQuery& query, const TakeBytes& take);
 
   [[nodiscard]] Clock& clock() { return clock_; }
   [[nodiscard]] Observer& observer() { return observer_; }

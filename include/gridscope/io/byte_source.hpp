@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -25,6 +26,9 @@ struct ReadRequest {
   std::uint64_t offset = 0;
   std::span<std::byte> into;
 };
+
+// Does something with bytes that live until it returns. Its failure ends the reading.
+using UseBytes = std::function<Status(std::span<const std::byte>)>;
 
 // What the bytes are, as far as one can tell without reading them.
 struct SourceIdentity {
@@ -51,9 +55,16 @@ class ByteSource {
   // the plain version reads them one after the other. Requests may come in any order and overlap.
   [[nodiscard]] virtual Status read_many(std::span<const ReadRequest> requests) const;
 
-  // How many bytes are best asked for at once where the reader may choose: many where a read is a
-  // round trip, few where they are still in a cache of the CPU when they are looked at.
-  [[nodiscard]] virtual std::uint64_t read_size() const { return 8ULL * 1024 * 1024; }
+  // Reads `range` through `window`: fills it, or as much of it as is left to read, and hands that
+  // to `use`, again and again, in order and on this thread; for bytes that are looked at once,
+  // while they are in a cache of the CPU. A source that pays per round trip asks once for all of
+  // it. Errors: those of read_at, with which some of the bytes may have been used, and that of
+  // `use`. Requires: `window` has room for a byte.
+  [[nodiscard]] virtual Status read_through(const ByteRange& range, std::span<std::byte> window,
+                                            const UseBytes& use) const;
+
+  // Whether a read waits for somebody far away, so that many at once get more done.
+  [[nodiscard]] virtual bool is_far() const { return false; }
 
   // The same file past any cache: for bulk data that one run reads once. Lives as long as this.
   [[nodiscard]] virtual const ByteSource& uncached() const { return *this; }
