@@ -93,7 +93,7 @@ void GridTotals::add(const GridTotals& later) {
   level_moves_beyond += later.level_moves_beyond;
   level_ties += later.level_ties;
   lattice_weights += later.lattice_weights;
-  add_counts(scale_ratio, later.scale_ratio);
+  scale_ratio.add(later.scale_ratio);
 }
 
 }  // namespace gridscope::analysis

@@ -1,15 +1,11 @@
 #include "gridscope/analysis/source_lattice.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <span>
-#include <string>
 
 #include "gridscope/quant/codec.hpp"
 #include "gridscope/quant/level_moves.hpp"
@@ -47,44 +43,22 @@ bool nearly_all_on_grid(const SourceLattice& lattice) {
   return static_cast<double>(on) >= kNearlyAll * static_cast<double>(live);
 }
 
-// Ratios of steps, in bins: counted as numbers, named at the end.
-class ScaleRatios {
- public:
-  void count(const quant::SettledGroups& groups) {
-    same_ += groups.count() - groups.smaller_scales - groups.larger_scales;
-    bins_[kOneBin - 1] += groups.smaller_scales;
-    bins_[kOneBin] += groups.larger_scales;
+void count_ratio(const GridFit& fit, double build_step, ScaleRatios& ratios) {
+  const double step = std::abs(build_step);
+  const bool inside = step > fit.step_low && step < fit.step_high;
+  if (inside || quant::allows_step(fit, step)) {
+    ratios.add_allowed();
+  } else {
+    ratios.add(step / std::abs(fit.step));
   }
-  void count(const GridFit& fit, double build_step) {
-    const double step = std::abs(build_step);
-    const bool inside = step > fit.step_low && step < fit.step_high;
-    if (inside || quant::allows_step(fit, step)) {
-      ++same_;
-      return;
-    }
-    const double ratio = step / std::abs(fit.step);
-    const bool in_range = ratio < kHighestRatio;  // false for NaN
-    ++bins_[in_range ? static_cast<std::size_t>(ratio * kBinsPerUnit) : bins_.size() - 1];
-  }
+}
 
-  void add_to(std::map<std::string, std::uint64_t>& names) const {
-    if (same_ > 0) names["1"] += same_;
-    for (std::size_t i = 0; i < bins_.size(); ++i) {
-      if (bins_[i] == 0) continue;
-      const double edge = static_cast<double>(i) / kBinsPerUnit;
-      names[fmt::format("{}{:g}", i + 1 == bins_.size() ? ">=" : "", edge) +
-            (edge == 1.0 ? "+" : "")] += bins_[i];
-    }
-  }
-
- private:
-  static constexpr double kBinsPerUnit = 16.0;
-  static constexpr double kHighestRatio = 4.0;
-  static constexpr std::size_t kOneBin = 16;
-
-  std::uint64_t same_ = 0;
-  std::array<std::uint64_t, 65> bins_ = {};
-};
+// Those that are no feasible steps are at most 4 % less or more than one.
+void count_ratios(const quant::SettledGroups& groups, ScaleRatios& ratios) {
+  ratios.add_allowed(groups.count() - groups.smaller_scales - groups.larger_scales);
+  ratios.add(0.96, groups.smaller_scales);
+  ratios.add(1.04, groups.larger_scales);
+}
 
 void add_level_moves(const quant::LevelMoves& moves, GridTotals& totals) {
   totals.lattice_weights += moves.weights();
@@ -209,7 +183,6 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
                  GridTotals& totals) {
   add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
   if (groups.is_mapped() || build.scales.empty()) return;
-  ScaleRatios ratios;
   for (std::uint64_t row = 0; row < build.rows; ++row) {
     const std::uint64_t number = build.first_row + row;
     for (std::uint64_t g = 0; g < groups.groups(number); ++g) {
@@ -217,10 +190,9 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
       if (!lattice.is_one_group(columns)) continue;
       const GridFit& fit = lattice.at(row, columns.first);
       if (fit.verdict != GridClass::kOnGrid) continue;
-      ratios.count(fit, build.scales[row * build.stride + g]);
+      count_ratio(fit, build.scales[row * build.stride + g], totals.scale_ratio);
     }
   }
-  ratios.add_to(totals.scale_ratio);
 }
 
 // Of groups that a build settled.
@@ -230,13 +202,12 @@ void count_settled_moves(const SourceLattice& lattice, const quant::SettledGroup
   auto moves = quant::count_level_moves(build, source, grid_of(lattice), settled.open);
   moves.counts[quant::LevelMoves::kFarthest] += settled.count() * lattice.group_size;
   add_level_moves(moves, totals);
-  ScaleRatios ratios;
-  ratios.count(settled);
+  count_ratios(settled, totals.scale_ratio);
   for (std::size_t i = 0; i < settled.open.size(); ++i) {
     if (lattice.fits[i].verdict != GridClass::kOnGrid) continue;
-    ratios.count(lattice.fits[i], static_cast<double>(build.scales[settled.open[i]]));
+    count_ratio(lattice.fits[i], static_cast<double>(build.scales[settled.open[i]]),
+                totals.scale_ratio);
   }
-  ratios.add_to(totals.scale_ratio);
 }
 
 void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
@@ -248,15 +219,13 @@ void count_moves(const SourceLattice& lattice, const quant::SourceRows& source,
   add_level_moves(quant::count_level_moves(build, source, grid_of(lattice)), totals);
   if (lattice.group_size % build.group_size != 0) return;
   const std::uint64_t scales = lattice.group_size / build.group_size;
-  ScaleRatios ratios;
   for (std::size_t g = 0; g < lattice.fits.size(); ++g) {
     const GridFit& fit = lattice.fits[g];
     if (fit.verdict != GridClass::kOnGrid) continue;
     for (const float scale : std::span(build.scales).subspan(g * scales, scales)) {
-      ratios.count(fit, static_cast<double>(scale));
+      count_ratio(fit, static_cast<double>(scale), totals.scale_ratio);
     }
   }
-  ratios.add_to(totals.scale_ratio);
 }
 
 }  // namespace gridscope::analysis

@@ -2,8 +2,15 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace gridscope {
 namespace {
@@ -36,5 +43,30 @@ std::span<std::byte> Buffer::get(std::size_t size) {
   }
   return {bytes_.get(), size};
 }
+
+#ifdef __SSE2__
+
+// Whole lines of a cache are written without being read before.
+void copy_past_caches(std::span<const std::byte> from, std::byte* to) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % kLine;
+  const std::size_t head = std::min(from.size(), (kLine - past) % kLine);
+  const std::size_t end = head + (from.size() - head) / kLine * kLine;
+  std::memcpy(to, from.data(), head);
+  for (std::size_t i = head; i < end; i += sizeof(__m128i)) {
+    const auto* const next = reinterpret_cast<const __m128i*>(from.data() + i);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(next));
+  }
+  std::memcpy(to + end, from.data() + end, from.size() - end);
+  _mm_sfence();  // before others are told that the bytes are there
+}
+
+#else
+
+void copy_past_caches(std::span<const std::byte> from, std::byte* to) {
+  std::memcpy(to, from.data(), from.size());
+}
+
+#endif
 
 }  // namespace gridscope

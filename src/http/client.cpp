@@ -129,8 +129,9 @@ bool is_chunked(const Headers& headers) {
 class Client::RangeSink final : public BodySink {
  public:
   // Requires: offset + length does not overflow and offset < size, when there is one.
-  RangeSink(const RangeQuery& query, const TakeBytes& take)
-      : offset_(query.offset),
+  RangeSink(const RangeQuery& query, const TakeBytes& take, const Clock& clock)
+      : clock_(clock),
+        offset_(query.offset),
         take_(take),
         size_(query.size),
         etag_(bare_etag(query.etag)),
@@ -139,6 +140,7 @@ class Client::RangeSink final : public BodySink {
         furthest_(query.offset) {}
 
   Result<Flow> on_head(const ResponseHead& head) override {
+    waited_ = clock_.now() - asked_at_;
     head_ = head;
     mode_ = Mode::kOther;
     body_.clear();
@@ -164,6 +166,8 @@ class Client::RangeSink final : public BodySink {
     return is_complete() && !to_the_end ? Flow::kEnough : Flow::kMore;
   }
 
+  // A request for what is still missing is made now.
+  void begin() { asked_at_ = clock_.now(); }
   // What is still missing, as a Range header has it.
   [[nodiscard]] std::string missing() const {
     return fmt::format("bytes={}-{}", position_, end_ - 1);
@@ -195,6 +199,7 @@ class Client::RangeSink final : public BodySink {
 
   [[nodiscard]] RangeReply take_reply() {
     return {.head = std::move(head_),
+            .waited = waited_,
             .received = position_ - offset_,
             .total = size_,
             .range_ignored = mode_ == Mode::kWholeFile,
@@ -290,6 +295,9 @@ class Client::RangeSink final : public BodySink {
     return discarded_ > kMaxDiscarded ? Flow::kEnough : Flow::kMore;
   }
 
+  const Clock& clock_;
+  std::chrono::steady_clock::time_point asked_at_;
+  std::chrono::nanoseconds waited_{0};
   std::uint64_t offset_;
   const TakeBytes& take_;
   ResponseHead head_;  // of the latest response
@@ -334,7 +342,7 @@ Result<RangeReply> Client::read_range(const RangeQuery& query, const TakeBytes& 
                             query.offset, *query.size));
   }
   const Request request{.url = query.url, .headers = query.headers};
-  RangeSink sink(query, take);
+  RangeSink sink(query, take, clock_);
   Result<RangeReply> reply = read_attempts(request, sink);
   if (sink.bytes_received() > 0) {
     observer_.on_event(RangeRead{.source = query.url.display(),
@@ -356,6 +364,7 @@ Result<RangeReply> Client::read_attempts(const Request& request, RangeSink& sink
     Request asked = request;
     asked.headers.push_back({"Range", sink.missing()});
     asked.headers.push_back({"Accept-Encoding", "identity"});
+    sink.begin();
     SendResult head = send_once(asked, sink);
     attempts.add(host_of(head));
     if (!sink.taken()) return tl::make_unexpected(sink.taken().error());

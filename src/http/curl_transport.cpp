@@ -69,6 +69,7 @@ struct Exchange {
   bool enough = false;              // the sink wants no more
   std::optional<Error> error = {};  // why we ended it ourselves
   bool connected = false;
+  bool moved = false;  // something arrived when libcurl looked last
   steady_clock::time_point last_activity = {};
   curl_off_t uploaded = 0;
 };
@@ -109,6 +110,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
   auto& exchange = *static_cast<Exchange*>(user);
   const std::size_t bytes = size * count;
   exchange.last_activity = steady_clock::now();
+  exchange.moved = true;
   exchange.header_bytes += bytes;
   if (exchange.header_bytes > kMaxHeaderBytes) {
     exchange.error = Error{ErrorCode::kLimit, fmt::format("response headers are longer than {}",
@@ -136,6 +138,7 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user)
   const std::size_t bytes = size * count;
   auto flow = exchange.sink.on_body(std::as_bytes(std::span(data, bytes)));
   exchange.last_activity = steady_clock::now();  // the sink may have taken its time
+  exchange.moved = true;
   return verdict(exchange, std::move(flow), bytes);
 }
 
@@ -401,11 +404,13 @@ class Line {
                   "check the network or allow more time"};
       }
       if (exchange.error) return CURLE_ABORTED_BY_CALLBACK;
+      exchange.moved = false;
       int running = 0;
       curl_multi_perform(multi_.get(), &running);
       int left = 0;
       const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
       if (message != nullptr && message->msg == CURLMSG_DONE) return message->data.result;
+      if (exchange.moved) continue;  // there may be more by now
       curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(poll_timeout(exchange).count()),
                       nullptr);
     }

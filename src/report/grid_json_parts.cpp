@@ -161,7 +161,7 @@ Json grid_totals_json(const GridTotals& totals) {
   json["level_moves_beyond"] = totals.level_moves_beyond;
   json["level_ties"] = totals.level_ties;
   json["lattice_weights"] = totals.lattice_weights;
-  json["scale_ratio"] = totals.scale_ratio;
+  json["scale_ratio"] = totals.scale_ratio.named();
   write_fields(kSums, sums, json["sums"]);
   return json;
 }
@@ -181,7 +181,9 @@ GridTotals read_grid_totals(const Members& members) {
   totals.level_moves_beyond = members.count("level_moves_beyond");
   totals.level_ties = members.count("level_ties");
   totals.lattice_weights = members.count("lattice_weights");
-  totals.scale_ratio = members.count_of_each("scale_ratio");
+  const auto ratios = analysis::ScaleRatios::from_named(members.count_of_each("scale_ratio"));
+  if (!ratios) members.refuse("scale_ratio", "an object with the edges of bins for keys");
+  totals.scale_ratio = ratios.value_or(analysis::ScaleRatios());
   return totals;
 }
 

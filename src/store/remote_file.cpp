@@ -11,10 +11,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
+#include "gridscope/core/buffer.hpp"
 #include "gridscope/core/checked.hpp"
 #include "gridscope/core/parallel.hpp"
 #include "gridscope/core/text.hpp"
@@ -33,8 +35,28 @@ constexpr std::size_t kSha256Digits = 64;
 // than the line.
 constexpr std::uint64_t kMaxPieceBytes = 4ULL * 1024 * 1024;
 
+// A server that answers so soon loses nothing by being asked for one thing after the other.
+constexpr std::chrono::nanoseconds kNear = std::chrono::milliseconds(2);
+
 constexpr std::string_view kIgnoredRemedy =
     "reading on takes more bytes than needed; a downloaded copy is faster";
+
+// So large a range is done with before anybody looks at its first bytes.
+constexpr std::size_t kBulk = 256UL * 1024;
+
+// Fills `into` with bytes that come one after the other.
+io::UseBytes copy_into(std::span<std::byte> into) {
+  const bool is_bulk = into.size() >= kBulk;
+  return [into, is_bulk](std::span<const std::byte> bytes) mutable -> Status {
+    if (is_bulk) {
+      copy_past_caches(bytes, into.data());
+    } else {
+      std::memcpy(into.data(), bytes.data(), bytes.size());
+    }
+    into = into.subspan(bytes.size());
+    return {};
+  };
+}
 
 // A piece of the file that is asked for as one range: what is still to come of it, and who takes
 // that. Bytes that were taken are not asked for again, whoever is asked next.
@@ -42,12 +64,7 @@ class Piece {
  public:
   Piece(const io::ByteRange& range, io::UseBytes take) : range_(range), take_(std::move(take)) {}
   Piece(std::uint64_t offset, std::span<std::byte> into)
-      : Piece({.offset = offset, .length = into.size()},
-              [into](std::span<const std::byte> bytes) mutable -> Status {
-                std::memcpy(into.data(), bytes.data(), bytes.size());
-                into = into.subspan(bytes.size());
-                return {};
-              }) {}
+      : Piece({.offset = offset, .length = into.size()}, copy_into(into)) {}
 
   [[nodiscard]] const io::ByteRange& range() const { return range_; }
   [[nodiscard]] bool has_begun() const { return has_begun_; }
@@ -141,7 +158,8 @@ class RemoteFile final : public io::ByteSource {
   explicit RemoteFile(RemoteFileSpec spec)
       : spec_(std::move(spec)),
         identity_{.name = spec_.name, .version = spec_.content_id},
-        prefix_(std::move(spec_.prefix)) {}
+        prefix_(std::move(spec_.prefix)),
+        shortest_wait_(spec_.shortest_wait) {}
 
   [[nodiscard]] std::uint64_t size() const override { return spec_.size; }
   [[nodiscard]] const io::SourceIdentity& identity() const override { return identity_; }
@@ -158,7 +176,8 @@ class RemoteFile final : public io::ByteSource {
     const std::vector<io::CoalescedRange> ranges =
         io::coalesce(requests, {.max_length = kMaxPieceBytes});
     const auto read = [&](std::size_t i) { return read_range(ranges[i], requests); };
-    return parallel_chunks(ranges.size(), session().connections(), read, session().client().stop())
+    const std::size_t at_once = is_far() ? session().connections() : 1;
+    return parallel_chunks(ranges.size(), at_once, read, session().client().stop())
         .map_error(about_the_server);
   }
 
@@ -178,7 +197,8 @@ class RemoteFile final : public io::ByteSource {
     return used ? std::move(status).map_error(about_the_server) : used;
   }
 
-  [[nodiscard]] bool is_far() const override { return true; }
+  // As long as it has not been asked anything, one cannot know.
+  [[nodiscard]] bool is_far() const override { return shortest_wait_.load() > kNear; }
 
  private:
   using LocationPtr = std::shared_ptr<const Location>;
@@ -243,7 +263,14 @@ class RemoteFile final : public io::ByteSource {
       answer = ask(used, piece, *probe);
     }
     GRIDSCOPE_CHECK(answer);
+    note_wait(answer->reply.waited);
     return accept(*answer, piece);
+  }
+
+  void note_wait(std::chrono::nanoseconds wait) const {
+    auto shortest = shortest_wait_.load();
+    while (wait < shortest && !shortest_wait_.compare_exchange_weak(shortest, wait)) {
+    }
   }
 
   // How to look the location up again, when a new one may do better than `used` did. A refused
@@ -412,6 +439,8 @@ class RemoteFile final : public io::ByteSource {
   mutable std::mutex location_mutex_;
   mutable LocationPtr location_;
 
+  mutable std::atomic<std::chrono::nanoseconds> shortest_wait_;
+
   mutable std::atomic<bool> ranges_ignored_ = false;
   mutable std::mutex around_mutex_;
 };
@@ -465,6 +494,7 @@ Result<std::optional<RemoteFileSpec>> probe_remote_file(
   }
   warn_if_ignored(*session, answer);
   spec.size = *reply.total;
+  spec.shortest_wait = reply.waited;
   spec.prefix.resize(reply.received);
   if (const std::string* etag = reply.head.headers.find("ETag")) {
     spec.etag = *etag;

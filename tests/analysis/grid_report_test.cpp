@@ -65,17 +65,19 @@ TEST(GridReport, WithoutErrorThereIsNoRatioOfErrors) {
 TEST(GridReport, TotalsAddUp) {
   GridTotals totals = two_weights();
   totals.level_moves = {{-1, 2}, {1, 3}};
-  totals.scale_ratio = {{"1", 4}};
+  totals.scale_ratio.add_allowed(4);
   totals.level_ties = 1;
   totals.lattice_weights = 64;
   GridTotals later = totals;
   later.level_moves = {{1, 1}, {4, 1}};
-  later.scale_ratio = {{"0.875", 1}, {"1", 1}};
+  later.scale_ratio = {};
+  later.scale_ratio.add(0.9);
+  later.scale_ratio.add_allowed();
   totals.add(later);
   EXPECT_EQ(totals.sums.weights, 4U);
   EXPECT_DOUBLE_EQ(totals.sums.squared_source, 50.0);
   EXPECT_THAT(totals.level_moves, ElementsAre(Pair(-1, 2), Pair(1, 4), Pair(4, 1)));
-  EXPECT_THAT(totals.scale_ratio, ElementsAre(Pair("0.875", 1), Pair("1", 5)));
+  EXPECT_THAT(totals.scale_ratio.named(), ElementsAre(Pair("0.875", 1), Pair("1", 5)));
   EXPECT_EQ(totals.level_ties, 2U);
   EXPECT_EQ(totals.lattice_weights, 128U);
 }

@@ -85,7 +85,7 @@ TEST(PairComparison, FindsARepackExact) {
   EXPECT_EQ(tensor.totals.sums.groups, 72U);
   EXPECT_EQ(tensor.totals.sums.groups_identical, 72U);
   EXPECT_EQ(tensor.totals.lattice_weights, 24U * 96);
-  EXPECT_THAT(tensor.totals.scale_ratio, ElementsAre(Pair("1", 72)));
+  EXPECT_THAT(tensor.totals.scale_ratio.named(), ElementsAre(Pair("1", 72)));
   EXPECT_EQ(tensor.source_grid.groups, 72U);
   EXPECT_EQ(tensor.source_grid.on_grid, 72U);
   EXPECT_EQ(tensor.source_grid.group_size(), 32U);
@@ -116,7 +116,7 @@ TEST(PairComparison, FindsTheSourcesGroupsWhateverTheBuilds) {
   EXPECT_EQ(finer.group_size, 32U);
   EXPECT_THAT(finer.source_grid.group_sizes, ElementsAre(Pair(64, 16 * 128)));
   EXPECT_EQ(finer.source_grid.groups, 32U);
-  EXPECT_THAT(finer.totals.scale_ratio, ElementsAre(Pair("1", 64)));
+  EXPECT_THAT(finer.totals.scale_ratio.named(), ElementsAre(Pair("1", 64)));
 }
 
 // Rows of padding, or such as have one step each, say nothing of the others.
@@ -158,8 +158,8 @@ TEST(PairComparison, TellsAnotherScaleFromAnotherLevel) {
   for (double& scale : build.scales) scale = quant::rounded_to(Dtype::kBF16, scale);
   const GridTensor tensor = compare(source, build);
   EXPECT_EQ(tensor.verdict, Verdict::kSameGrid);
-  EXPECT_EQ(tensor.totals.scale_ratio.at("1"), 1U);
-  EXPECT_EQ(tensor.totals.scale_ratio.at("1+"), 31U);
+  EXPECT_EQ(tensor.totals.scale_ratio.named().at("1"), 1U);
+  EXPECT_EQ(tensor.totals.scale_ratio.named().at("1+"), 31U);
 }
 
 // ---- figures ------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ TEST(PairComparison, ComparesSparseWeightsOnAGridOfWholeRows) {
   const GridTensor tensor = compare(weight, weight, plain_format(), test::sparse_format());
   EXPECT_EQ(tensor.verdict, Verdict::kExact) << tensor.fault;
   EXPECT_EQ(tensor.scale_dtype, "");
-  EXPECT_THAT(tensor.totals.scale_ratio, IsEmpty());
+  EXPECT_THAT(tensor.totals.scale_ratio.named(), IsEmpty());
 }
 
 TEST(PairComparison, FollowsGroupsThatAreMixed) {
@@ -553,8 +553,8 @@ TEST_F(PairSmoothing, UndoesAFactorOfPowersOfTwoExactly) {
   const GridTotals& after = tensor.smoothing->totals_after;
   EXPECT_EQ(after.sums.values_identical, after.sums.weights);
   EXPECT_EQ(after.sums.moved, 0U);
-  EXPECT_THAT(after.scale_ratio, ElementsAre(Pair("1", kRows * kColumns / 32)));
-  EXPECT_THAT(tensor.totals.scale_ratio,
+  EXPECT_THAT(after.scale_ratio.named(), ElementsAre(Pair("1", kRows * kColumns / 32)));
+  EXPECT_THAT(tensor.totals.scale_ratio.named(),
               ElementsAre(Pair("0.4375", ::testing::_), Pair("0.5", ::testing::_),
                           Pair("1.9375", ::testing::_), Pair("2", ::testing::_)));
 }

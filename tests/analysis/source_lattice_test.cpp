@@ -193,7 +193,7 @@ TEST_F(CountMoves, FindsNoneInARepack) {
   EXPECT_EQ(totals.level_ties, 0U);
   EXPECT_EQ(totals.level_moves_beyond, 0U);
   EXPECT_EQ(totals.lattice_weights, 128U);
-  EXPECT_THAT(totals.scale_ratio, ElementsAre(Pair("1", 4)));
+  EXPECT_THAT(totals.scale_ratio.named(), ElementsAre(Pair("1", 4)));
 }
 
 TEST_F(CountMoves, CountsEachMoveByItsDistance) {
@@ -227,7 +227,7 @@ TEST_F(CountMoves, FollowsANegativeStep) {
   for (double& scale : source.scales) scale = -scale;
   quant::RowBlock build = block_of(source);
   EXPECT_THAT(moves(build).level_moves, IsEmpty());
-  EXPECT_THAT(moves(build).scale_ratio, ElementsAre(Pair("1", 4)));
+  EXPECT_THAT(moves(build).scale_ratio.named(), ElementsAre(Pair("1", 4)));
   build.values[9] += source.scales[0];
   EXPECT_THAT(moves(build).level_moves, ElementsAre(Pair(1, 1)));
 }
@@ -239,13 +239,13 @@ TEST_F(CountMoves, LeavesOutGroupsThatAreNotOnTheGrid) {
   const GridTotals totals = moves(build);
   EXPECT_EQ(totals.lattice_weights, 96U);
   EXPECT_THAT(totals.level_moves, IsEmpty());
-  EXPECT_THAT(totals.scale_ratio, ElementsAre(Pair("1", 3)));
+  EXPECT_THAT(totals.scale_ratio.named(), ElementsAre(Pair("1", 3)));
 }
 
 TEST_F(CountMoves, PutsScaleRatiosIntoBins) {
   quant::RowBlock build = block_of(source);
   build.scales = {source.scales[0] * 0.9, source.scales[1] * 1.03, source.scales[2] * 4.5, 0.0};
-  EXPECT_THAT(moves(build).scale_ratio,
+  EXPECT_THAT(moves(build).scale_ratio.named(),
               ElementsAre(Pair("0", 1), Pair("0.875", 1), Pair("1+", 1), Pair(">=4", 1)));
 }
 
@@ -265,7 +265,7 @@ TEST_F(CountMoves, CallsNoStepTheSourcesThatGivesOtherWeights) {
     build.scales = {step};
     GridTotals totals;
     count_moves(lattice, bytes.rows(), quant::GroupLayout::regular(32, 32), build, totals);
-    return totals.scale_ratio.begin()->first;
+    return totals.scale_ratio.named().begin()->first;
   };
   EXPECT_EQ(bin(0.99, true, false), "1");
   EXPECT_EQ(bin(0.99, false, true), "0.9375");
@@ -278,7 +278,8 @@ TEST_F(CountMoves, ComparesStepsOnlyWithinOneGroupOfTheSource) {
   quant::RowBlock build = block_of(source);
   build.stride = 1;
   build.scales = {source.scales[0], source.scales[2]};
-  EXPECT_THAT(moves(build, 64).scale_ratio, IsEmpty()) << "two groups of the source in each";
+  EXPECT_THAT(moves(build, 64).scale_ratio.named(), IsEmpty())
+      << "two groups of the source in each";
 
   // Blocks of 24 over the flattened tensor: of each row those count that cross no border.
   const auto ragged = quant::GroupLayout::regular(64, 24, 64 % 24);
@@ -295,7 +296,7 @@ TEST_F(CountMoves, ComparesStepsOnlyWithinOneGroupOfTheSource) {
   const Stored bytes = stored(source);
   GridTotals totals;
   count_moves(fit_lattice(bytes.rows(), 64, 32), bytes.rows(), ragged, build, totals);
-  EXPECT_THAT(totals.scale_ratio, ElementsAre(Pair(">=4", within)));
+  EXPECT_THAT(totals.scale_ratio.named(), ElementsAre(Pair(">=4", within)));
 }
 
 TEST_F(CountMoves, NeedsNoScales) {
@@ -303,7 +304,7 @@ TEST_F(CountMoves, NeedsNoScales) {
   build.scales.clear();
   const GridTotals totals = moves(build);
   EXPECT_EQ(totals.lattice_weights, 128U);
-  EXPECT_THAT(totals.scale_ratio, IsEmpty());
+  EXPECT_THAT(totals.scale_ratio.named(), IsEmpty());
 }
 
 TEST_F(CountMoves, SaysTheSameOfCodesAsOfValues) {

@@ -67,8 +67,10 @@ constexpr std::pair<std::string_view, std::string_view> kLibraries[] = {
 constexpr std::string_view kOptInHeader = "include/gridscope/analysis/xtensor_views.hpp";
 constexpr std::string_view kOptInLibrary = "xtensor";
 
-constexpr std::string_view kPosix[] = {"sys/",     "fcntl.h",  "unistd.h", "pthread.h", "poll.h",
-                                       "dirent.h", "signal.h", "netinet/", "arpa/"};
+// Of the system, and of the compiler for the processor.
+constexpr std::string_view kPlatform[] = {"sys/",   "fcntl.h",    "unistd.h", "pthread.h",
+                                          "poll.h", "dirent.h",   "signal.h", "netinet/",
+                                          "arpa/",  "emmintrin.h"};
 
 const std::filesystem::path kTop = GRIDSCOPE_SOURCE_DIR;
 
@@ -89,7 +91,7 @@ std::string_view library_of(std::string_view header) {
   for (const auto& [prefix, library] : kLibraries) {
     if (header.starts_with(prefix)) return library;
   }
-  for (const std::string_view prefix : kPosix) {
+  for (const std::string_view prefix : kPlatform) {
     if (header.starts_with(prefix)) return "the platform";
   }
   return header.find_first_of("/.") == std::string_view::npos ? "" : "?";

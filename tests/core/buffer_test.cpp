@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace gridscope {
 namespace {
@@ -32,6 +33,24 @@ TEST(Buffer, KeepsItsMemoryForWhatIsSmaller) {
 
 TEST(Buffer, IsEmptyForNothing) {
   EXPECT_TRUE(Buffer().get(0).empty());
+}
+
+// Every length up to several lines of a cache, from and to every address within one; nothing around
+// them is touched.
+TEST(CopyPastCaches, CopiesWhatItIsGiven) {
+  constexpr std::size_t kMargin = 64;
+  std::vector<std::byte> from(400);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251 + 1);
+  for (std::size_t length = 0; length <= 200; ++length) {
+    for (std::size_t shift = 0; shift < 64; ++shift) {
+      const auto piece = std::span(from).subspan(shift * 7 % 64, length);
+      std::vector<std::byte> to(400);
+      copy_past_caches(piece, to.data() + kMargin + shift);
+      std::vector<std::byte> expected(400);
+      std::ranges::copy(piece, expected.begin() + static_cast<std::ptrdiff_t>(kMargin + shift));
+      ASSERT_EQ(to, expected) << length << ' ' << shift;
+    }
+  }
 }
 
 }  // namespace

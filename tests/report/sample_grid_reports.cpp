@@ -34,7 +34,8 @@ GridTotals totals(std::uint64_t seed) {
   made.level_moves = {{-2, seed}, {1, 2 * seed}};
   made.level_ties = 1;
   made.lattice_weights = 640 * seed;
-  made.scale_ratio = {{"0.875", seed}, {"1", 20}};
+  made.scale_ratio.add(0.9, seed);
+  made.scale_ratio.add_allowed(20);
   return made;
 }
 

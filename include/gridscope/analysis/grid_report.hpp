@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gridscope/analysis/scale_ratios.hpp"
 #include "gridscope/core/finding.hpp"
 #include "gridscope/quant/error_sums.hpp"
 
@@ -61,9 +62,7 @@ struct GridTotals {
   std::uint64_t level_moves_beyond = 0;  // farther than quant::LevelMoves counts, or no number
   std::uint64_t level_ties = 0;
   std::uint64_t lattice_weights = 0;  // weights in on-grid groups
-  // |build step / source step| over groups that lie within one on-grid group of the source: "1"
-  // when the build's step is one that the source's values allow, else the lower edge of a bin.
-  std::map<std::string, std::uint64_t> scale_ratio = {};
+  ScaleRatios scale_ratio = {};       // over groups that lie within one on-grid group of the source
 
   [[nodiscard]] double moved_share() const;
   [[nodiscard]] double mean_abs_error() const;

@@ -22,4 +22,9 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
+// Copies bytes that are looked at later, when much else will have been read, past the CPU's caches:
+// there they would push out what is worked on, and memory would be read first only to be written.
+// Requires: room for all of them at `to`, which does not overlap.
+void copy_past_caches(std::span<const std::byte> from, std::byte* to);
+
 }  // namespace gridscope

@@ -3,6 +3,7 @@
 // Transport plus patience: retries with waits, bounded bodies, and ranges that are checked byte for
 // byte. Redirects come back to the caller as what they are, since what follows depends on who asks.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,7 +37,8 @@ struct Document {
 // (416 only for an empty file of unknown size, with total = 0).
 struct RangeReply {
   ResponseHead head;
-  std::uint64_t received = 0;  // all that was asked for, unless the file ends earlier
+  std::chrono::nanoseconds waited{0};       // for the head, from when the last request was made
+  std::uint64_t received = 0;               // all that was asked for, unless the file ends earlier
   std::optional<std::uint64_t> total = {};  // the file's size, when known
   bool range_ignored = false;               // answered 200 with the whole file; its start was taken
   std::string body = {};  // of a response that is neither 2xx nor redirect, cut short

@@ -2,6 +2,7 @@
 
 // A file behind HTTP as a ByteSource: a Hub file by its resolve URL, or a file of a web server.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,9 +29,12 @@ struct RemoteFileSpec {
   std::string etag = {};               // web: another one gives kChanged
   std::string validator = {};          // web: what tells its version for good; may be empty
   std::vector<std::byte> prefix = {};  // the first bytes, already read
+  // For an answer of the server, as far as is known.
+  std::chrono::nanoseconds shortest_wait = std::chrono::nanoseconds::max();
 };
 
-// Reads by range, neighbours merged, up to the session's connections at once. The content URL is
+// Reads by range, neighbours merged, up to the session's connections at once unless the server
+// answers so soon that nothing is lost by asking for one after the other. The content URL is
 // found by the first read and used until it is about to expire; when the content host refuses it
 // (401, 403, 404) or contradicts the Hub, it is looked up anew, once for each read. A server that
 // ignores ranges gives one RANGE_IGNORED warning and is read from the start, up to kMaxReadAround.
