@@ -121,7 +121,7 @@ bool IntegerDecoder::is_int4() const {
 
 Result<bool> IntegerDecoder::decode_int4(const Tile& tile, RowRange rows, Int4Rows& out) const {
   if (!is_int4()) return false;
-  GroupTerms terms;
+  GroupTerms terms = {.scales = std::move(out.terms), .zeros = {}, .offsets = {}};
   GRIDSCOPE_CHECK(load_checked_terms(tile, rows, terms));
   if (!offsets_are_zeros(terms, middle())) return false;
   PackedRows packed = {.bytes = {}, .stride = 0, .own = std::move(out.own)};
@@ -140,6 +140,7 @@ Result<bool> IntegerDecoder::decode_int4(const Tile& tile, RowRange rows, Int4Ro
   std::ranges::transform(std::span(terms.zeros).first(out.zeros.size()), out.zeros.begin(),
                          [](int zero) { return static_cast<std::int8_t>(zero); });
   out.own = std::move(packed.own);
+  out.terms = std::move(terms.scales);
   return true;
 }
 

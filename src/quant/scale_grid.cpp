@@ -130,6 +130,12 @@ Strips ScaleGrid::needs(const StoredTensor& tensor, RowRange rows) const {
 
 void ScaleGrid::load(const TileNumbers& numbers, RowRange rows, std::span<double> out) const {
   const std::uint64_t row_bytes = grid_columns_ * dtype_info(numbers.dtype).block_bits / 8;
+  // Rows of numbers that lie as they are wanted are one run.
+  if (groups_ == grid_columns_ && block_rows_ == 1 && grid_rows_ == matrix_rows_) {
+    const std::uint64_t from = rows.first - numbers.rows.first;
+    return load_numbers(numbers.dtype, numbers.bytes.subspan(from * row_bytes),
+                        out.first(rows.count * groups_));
+  }
   const std::uint64_t origin = grid_row(numbers.rows.first);
   for (std::uint64_t i = 0; i < rows.count; ++i) {
     const std::uint64_t from = grid_row(rows.first + i) - origin;

@@ -69,6 +69,7 @@ struct Int4Rows {
   std::vector<float> scales;       // rows x groups; exact
   std::vector<std::int8_t> zeros;  // rows x groups; empty when all are 0
   std::vector<std::byte> own;      // holds the codes where they had to be put into order
+  std::vector<double> terms = {};  // what the decoder works in, kept for the next rows
 };
 
 // Immutable after it is made; any number of threads may decode at once.
