@@ -109,7 +109,6 @@ void add_header(Headers& headers, std::string_view line) {
 std::size_t on_header(char* data, std::size_t size, std::size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   const std::size_t bytes = size * count;
-  exchange.last_activity = steady_clock::now();
   exchange.moved = true;
   exchange.header_bytes += bytes;
   if (exchange.header_bytes > kMaxHeaderBytes) {
@@ -136,10 +135,8 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
 std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   const std::size_t bytes = size * count;
-  auto flow = exchange.sink.on_body(std::as_bytes(std::span(data, bytes)));
-  exchange.last_activity = steady_clock::now();  // the sink may have taken its time
   exchange.moved = true;
-  return verdict(exchange, std::move(flow), bytes);
+  return verdict(exchange, exchange.sink.on_body(std::as_bytes(std::span(data, bytes))), bytes);
 }
 
 // The connection stands and the request is about to be sent: from here on silence is a stall.
@@ -410,7 +407,11 @@ class Line {
       int left = 0;
       const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
       if (message != nullptr && message->msg == CURLMSG_DONE) return message->data.result;
-      if (exchange.moved) continue;  // there may be more by now
+      if (running == 0) return CURLE_FAILED_INIT;  // libcurl did not take it, for want of memory
+      if (exchange.moved) {
+        exchange.last_activity = steady_clock::now();  // the sink may have taken its time
+        continue;                                      // and more may have come meanwhile
+      }
       curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(poll_timeout(exchange).count()),
                       nullptr);
     }
