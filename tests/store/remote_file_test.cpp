@@ -276,6 +276,22 @@ TEST_F(RemoteFileTest, ServesItsPrefixAndGivesItUpOnceRead) {
   EXPECT_THAT(world_.hub.requests(), SizeIs(2));
 }
 
+TEST_F(RemoteFileTest, KnowsWhetherItsServerIsNear) {
+  const auto source = file();
+  EXPECT_TRUE(source->is_far()) << "nothing is known yet";
+  world_.hub.add_fault({.stage = HubStage::kContent,
+                        .change =
+                            [this](const HttpRequest&, HttpReply reply) {
+                              world_.wire.clock.advance(3ms);
+                              return reply;
+                            },
+                        .times = 1});
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  EXPECT_TRUE(source->is_far());
+  ASSERT_THAT(read_text(*source, 0, 10), IsOk());
+  EXPECT_FALSE(source->is_far());
+}
+
 // ---- through a window
 
 // Keeps what it gets.
