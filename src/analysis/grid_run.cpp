@@ -88,7 +88,7 @@ class Run {
         options_(options),
         observer_(observer),
         sink_(sink),
-        slots_(static_cast<std::ptrdiff_t>(options.jobs)),
+        slots_(options.jobs),
         memories_(options.jobs * kGridBytesPerJob),
         items_(items.size()) {
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -6,6 +6,24 @@
 
 namespace gridscope::analysis {
 
+ComputeSlots::ComputeSlots(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) free_.push_back(std::make_unique<BlockMemory>());
+}
+
+Status ComputeSlots::with_slot(const std::function<Status(BlockMemory&)>& use) {
+  std::unique_lock lock(mutex_);
+  freed_.wait(lock, [this] { return !free_.empty(); });
+  auto memory = std::move(free_.back());  // the one that may still be in a cache
+  free_.pop_back();
+  lock.unlock();
+  Status status = use(*memory);
+  lock.lock();
+  free_.push_back(std::move(memory));
+  lock.unlock();
+  freed_.notify_one();
+  return status;
+}
+
 Result<PairReaders> open_readers(const GridPlan& plan, const GridItem& item) {
   const model::WeightPair& pair = pair_of(plan, item);
   const GridSide& build_side = plan.builds[item.build].side;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -121,9 +122,9 @@ class PairComparison final : public ItemComparison {
                                     TileMemory& memory) override {
     const RowRange tile = tiles_.tile(index);
     TileResult& result = results_[index];
-    return for_each_block(tile, slots, memory, [&](RowRange block) {
+    return for_each_block(tile, slots, memory, [&](RowRange block, BlockMemory& work) {
       if (block.first == tile.first) result.remark = build_.decoder().remark_on(memory.build.tile);
-      return compare(block, memory, result);
+      return compare(block, memory, work, result);
     });
   }
 
@@ -159,25 +160,24 @@ class PairComparison final : public ItemComparison {
     std::vector<LoadedTile> loaded(samples.size());
     GRIDSCOPE_CHECK(source_.load(samples, loaded));
     GroupSizeVote vote(pair_.columns);
-    TileMemory memory;
+    TileMemory tile;
+    BlockMemory work;
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      memory.source = std::move(loaded[i]);
-      GRIDSCOPE_TRY(const SourceRows source, source_rows(samples[i], memory));
+      tile.source = std::move(loaded[i]);
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(samples[i], tile, work));
       vote.add(source);
     }
     return vote.winner();
   }
 
-  // Calls `use` with each block of a tile while it holds a slot and the block is in memory. Of the
-  // build, the smaller side, the tile is read first; the source passes by.
+  // Calls `use` with each block of a tile in a slot, while its bytes are in memory. Of the build,
+  // the smaller side, the tile is read first; the source passes by.
+  using UseBlock = std::function<Status(RowRange, BlockMemory&)>;
   [[nodiscard]] Status for_each_block(RowRange tile, ComputeSlots& slots, TileMemory& memory,
-                                      const RowReader::UseRows& use) const {
+                                      const UseBlock& use) const {
     GRIDSCOPE_CHECK(build_.load(tile, memory.build));
     return source_.stream(tile, tiles_.block_rows, memory.source, [&](RowRange block) {
-      slots.acquire();
-      Status status = use(block);
-      slots.release();
-      return status;
+      return slots.with_slot([&](BlockMemory& work) { return use(block, work); });
     });
   }
 
@@ -214,78 +214,82 @@ class PairComparison final : public ItemComparison {
   }
 
   // The source's rows as numbers of dtype_: a view of the tile where that is how they lie.
-  [[nodiscard]] Result<SourceRows> source_rows(RowRange rows, TileMemory& memory) const {
-    const Tile& tile = memory.source.tile;
+  [[nodiscard]] Result<SourceRows> source_rows(RowRange rows, const TileMemory& tile,
+                                               BlockMemory& work) const {
+    const Tile& stored = tile.source.tile;
     const quant::WeightSpec& spec = source_.weight().spec;
     const std::uint64_t row_bytes = pair_.columns * dtype_info(dtype_).block_bits / 8;
     const bool in_place = spec.scheme == quant::Scheme::kPlain && source_.is_contiguous() &&
                           spec.order == quant::WeightSpec::Order::kOutputMajor &&
                           spec.find(Companion::kCodes)->dtype == dtype_;
     if (in_place) {
-      const auto all = tile.bytes.at(static_cast<std::size_t>(Companion::kCodes));
-      const std::uint64_t before = source_.covering(rows).first - tile.rows.first;
+      const auto all = stored.bytes.at(static_cast<std::size_t>(Companion::kCodes));
+      const std::uint64_t before = source_.covering(rows).first - stored.rows.first;
       return SourceRows{.dtype = dtype_,
                         .bytes = all.subspan(before * row_bytes, rows.count * row_bytes)};
     }
-    GRIDSCOPE_CHECK(source_.decode(tile, rows, memory.source_rows, memory.scratch));
-    memory.source_bytes.resize(rows.count * row_bytes);
-    quant::store_numbers(dtype_, memory.source_rows.values, memory.source_bytes);
-    return SourceRows{.dtype = dtype_, .bytes = memory.source_bytes};
+    GRIDSCOPE_CHECK(source_.decode(stored, rows, work.source_rows, work.scratch));
+    work.source_bytes.resize(rows.count * row_bytes);
+    quant::store_numbers(dtype_, work.source_rows.values, work.source_bytes);
+    return SourceRows{.dtype = dtype_, .bytes = work.source_bytes};
   }
 
-  // A block that is in memory.
-  [[nodiscard]] Status compare(RowRange block, TileMemory& memory, TileResult& result) const {
-    SourceLattice& lattice = memory.lattice;
+  // A block of a tile that is in memory.
+  [[nodiscard]] Status compare(RowRange block, const TileMemory& tile, BlockMemory& work,
+                               TileResult& result) const {
+    SourceLattice& lattice = work.lattice;
     lattice.columns = pair_.columns;
     lattice.group_size = group_size_;
-    GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
-    GRIDSCOPE_TRY(const bool fused, read_codes(block, memory));
+    GRIDSCOPE_TRY(const SourceRows source, source_rows(block, tile, work));
+    GRIDSCOPE_TRY(const bool fused, read_codes(block, tile, work));
     GridTotals totals;
     if (fused) {
-      totals.sums = quant::compare_int4_bf16(memory.codes, source, result.totals.sums.worst.error,
-                                             memory.kept);
+      totals.sums =
+          quant::compare_int4_bf16(work.codes, source, result.totals.sums.worst.error, work.kept);
     }
     const bool may_settle = fused && result.settles && totals.sums.source_non_finite == 0;
-    if (!may_settle || !settle(source, memory)) {
+    if (!may_settle || !settle(source, work)) {
       result.settles = false;
       lattice.settled = std::nullopt;
     }
     fit_lattice(source, lattice);
     count_classes(lattice, from_, result.grid);
     if (fused) {
-      count_moves(lattice, source, memory.codes, totals);
+      count_moves(lattice, source, work.codes, totals);
       add(totals, result.totals);
     }
     const bool is_sample = tiles_.is_sample(block);
     if (is_sample) count_rule(lattice, source, result.grid);
     if (fused && !(is_sample && is_suspicious(totals))) return {};
-    GRIDSCOPE_CHECK(decode_build(block, memory));
-    if (!fused) compare_values(source, lattice, memory.build_rows, result);
+    GRIDSCOPE_CHECK(decode_build(block, tile, work));
+    if (!fused) compare_values(source, lattice, work.build_rows, result);
     if (!is_sample) return {};
     const std::vector<double> originals = doubles(source);
-    result.columns.add_rows(memory.build_rows, originals);
-    if (block.first == 0) result.rows.append_rows(memory.build_rows, originals);
+    result.columns.add_rows(work.build_rows, originals);
+    if (block.first == 0) result.rows.append_rows(work.build_rows, originals);
     return {};
   }
 
-  [[nodiscard]] Status decode_build(RowRange rows, TileMemory& memory) const {
-    return build_.decode(memory.build.tile, rows, memory.build_rows, memory.scratch);
+  [[nodiscard]] Status decode_build(RowRange rows, const TileMemory& tile,
+                                    BlockMemory& work) const {
+    return build_.decode(tile.build.tile, rows, work.build_rows, work.scratch);
   }
 
   // For the fused kernels, which decode nothing to memory, or false when they do not fit.
-  [[nodiscard]] Result<bool> read_codes(RowRange block, TileMemory& memory) const {
+  [[nodiscard]] Result<bool> read_codes(RowRange block, const TileMemory& tile,
+                                        BlockMemory& work) const {
     if (norm_factors_ || dtype_ != Dtype::kBF16 || !build_.is_contiguous()) return false;
-    return build_.decoder().decode_int4(memory.build.tile, build_.covering(block), memory.codes);
+    return build_.decoder().decode_int4(tile.build.tile, build_.covering(block), work.codes);
   }
 
   // Settles what groups of the source it can: false where that is too few to be worth it.
-  [[nodiscard]] bool settle(const SourceRows& source, TileMemory& memory) const {
+  [[nodiscard]] bool settle(const SourceRows& source, BlockMemory& work) const {
     constexpr std::uint64_t kMostTriedForOne = 8;
-    if (memory.codes.group_size != group_size_) return false;
-    auto& settled = memory.lattice.settled;
+    if (work.codes.group_size != group_size_) return false;
+    auto& settled = work.lattice.settled;
     if (!settled) settled.emplace();
-    quant::settle_grids(memory.codes, source, memory.kept, *settled);
-    return settled->count() * kMostTriedForOne >= memory.codes.rows * memory.codes.groups;
+    quant::settle_grids(work.codes, source, work.kept, *settled);
+    return settled->count() * kMostTriedForOne >= work.codes.rows * work.codes.groups;
   }
 
   void compare_values(const SourceRows& source, const SourceLattice& lattice, const RowBlock& build,
@@ -323,10 +327,10 @@ class PairComparison final : public ItemComparison {
   // `use`: with the decoded rows of every block of the build, and the source's.
   template <typename Use>
   [[nodiscard]] Status for_all_rows(ComputeSlots& slots, TileMemory& memory, const Use& use) const {
-    const auto decode_and_use = [&](RowRange block) -> Status {
-      GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory));
-      GRIDSCOPE_CHECK(decode_build(block, memory));
-      use(memory.build_rows, source);
+    const auto decode_and_use = [&](RowRange block, BlockMemory& work) -> Status {
+      GRIDSCOPE_TRY(const SourceRows source, source_rows(block, memory, work));
+      GRIDSCOPE_CHECK(decode_build(block, memory, work));
+      use(work.build_rows, source);
       return {};
     };
     for (std::uint64_t index = 0; index < tiles_.tiles(); ++index) {

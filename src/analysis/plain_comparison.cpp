@@ -45,10 +45,8 @@ class PlainComparison final : public ItemComparison {
     const RowRange tile = tiles_.tile(index);
     GRIDSCOPE_CHECK(build_.load(tile, memory.build));
     return source_.stream(tile, tiles_.block_rows, memory.source, [&](RowRange block) {
-      slots.acquire();
-      Status status = compare(block, memory, results_[index]);
-      slots.release();
-      return status;
+      return slots.with_slot(
+          [&](BlockMemory& work) { return compare(block, memory, work, results_[index]); });
     });
   }
 
@@ -79,11 +77,12 @@ class PlainComparison final : public ItemComparison {
            build_.is_contiguous() && pair_.build_offset == 0.0;
   }
 
-  [[nodiscard]] Status compare(RowRange block, TileMemory& memory, Difference& found) const {
-    if (is_same_storage() && has_same_bytes(block, memory)) return {};
-    GRIDSCOPE_CHECK(source_.decode(memory.source.tile, block, memory.source_rows, memory.scratch));
-    GRIDSCOPE_CHECK(build_.decode(memory.build.tile, block, memory.build_rows, memory.scratch));
-    add_differences(memory.source_rows.values, memory.build_rows.values, found);
+  [[nodiscard]] Status compare(RowRange block, const TileMemory& tile, BlockMemory& work,
+                               Difference& found) const {
+    if (is_same_storage() && has_same_bytes(block, tile)) return {};
+    GRIDSCOPE_CHECK(source_.decode(tile.source.tile, block, work.source_rows, work.scratch));
+    GRIDSCOPE_CHECK(build_.decode(tile.build.tile, block, work.build_rows, work.scratch));
+    add_differences(work.source_rows.values, work.build_rows.values, found);
     return {};
   }
 

@@ -373,7 +373,6 @@ class Line {
   }
 
   SendResult send(const Request& request, BodySink& sink, const std::stop_token& stop) {
-    if (const std::string origin = request.url.origin(); !knows(origin)) origins_.push_back(origin);
     Exchange exchange{.request = request, .sink = sink, .easy = easy_.get()};
     if (Status status = set_up(exchange, options_); !status) {
       exchange.error = std::move(status).error();
@@ -384,10 +383,17 @@ class Line {
     curl_multi_add_handle(multi_.get(), exchange.easy);
     const CURLcode code = carry(exchange, stop);
     curl_multi_remove_handle(multi_.get(), exchange.easy);
+    remember(request.url.origin(), code == CURLE_OK);
     return outcome(exchange, code);
   }
 
  private:
+  // A host that refuses more connections must be asked over those that it granted.
+  void remember(const std::string& origin, bool ended_well) {
+    std::erase(origins_, origin);
+    if (ended_well) origins_.push_back(origin);
+  }
+
   // Moves bytes until the exchange has ended, whoever ended it.
   CURLcode carry(Exchange& exchange, const std::stop_token& stop) {
     while (true) {
@@ -437,8 +443,8 @@ class Line {
 
   const TransportOptions& options_;
   Multi multi_;
-  Easy easy_;  // taken down before the connections of multi_
-  std::vector<std::string> origins_;
+  Easy easy_;                         // taken down before the connections of multi_
+  std::vector<std::string> origins_;  // with which the last exchange ended well
 };
 
 // ---- the transport ------------------------------------------------------------------------------

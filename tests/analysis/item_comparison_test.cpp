@@ -2,6 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
 #include "analysis/small_models.hpp"
 
 namespace gridscope::analysis {
@@ -22,6 +28,46 @@ class ItemComparisonTest : public ::testing::Test {
   test::SmallCheck check{model(test::plain_format()), {model(test::int4_format())}};
   GridPlan plan = check.plan();
 };
+
+TEST(ComputeSlots, LendAsManyMemoriesAsThereAreSlots) {
+  constexpr std::size_t kSlots = 2;
+  ComputeSlots slots(kSlots);
+  std::mutex mutex;
+  std::set<const BlockMemory*> lent;
+  std::set<const BlockMemory*> seen;
+  std::size_t most = 0;
+  const auto look = [&](BlockMemory& memory) -> Status {
+    {
+      const std::scoped_lock lock(mutex);
+      EXPECT_TRUE(lent.insert(&memory).second) << "lent twice";
+      seen.insert(&memory);
+      most = std::max(most, lent.size());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const std::scoped_lock lock(mutex);
+    lent.erase(&memory);
+    return {};
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([&] {
+        for (int n = 0; n < 5; ++n) EXPECT_THAT(slots.with_slot(look), IsOk());
+      });
+    }
+  }
+  EXPECT_EQ(most, kSlots);
+  EXPECT_EQ(seen.size(), kSlots);
+}
+
+TEST(ComputeSlots, PassTheFailureOnAndAreFreeAgain) {
+  ComputeSlots slots(1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        slots.with_slot([](BlockMemory&) -> Status { return fail(ErrorCode::kCorrupt, "no"); }),
+        test::Fails(ErrorCode::kCorrupt, "no"));
+  }
+}
 
 TEST_F(ItemComparisonTest, GivesEachKindItsResult) {
   ASSERT_EQ(plan.items.size(), 2U);

@@ -282,6 +282,28 @@ TEST_F(CurlTransportTest, OneHostDoesNotWaitForAnother) {
   stop.request_stop();
 }
 
+// So that a host which grants few connections is asked over those.
+TEST_F(CurlTransportTest, PrefersAConnectionThatEndedWell) {
+  int asked = 0;
+  serve([&asked](const HttpRequest&) {
+    ++asked;
+    if (asked == 1) return HttpReply{.body = "x", .delay = milliseconds(100)};
+    HttpReply reply{.body = "x", .delay = milliseconds(300)};
+    reply.fault = {.kind = HttpFault::Kind::kReset, .from = HttpFault::From::kResponse};
+    return asked == 2 ? reply : HttpReply{.body = "x"};
+  });
+  transport_ = make_curl_transport(options_).value();
+  CollectingSink other;
+  {
+    const std::jthread first(
+        [&] { EXPECT_THAT(transport_->send({.url = url_of(server_->url())}, other, {}), IsOk()); });
+    while (server_->requests().empty()) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_THAT(get(), Fails(ErrorCode::kUnavailable, _));
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(get(), IsOk());
+  EXPECT_EQ(server_->connections_accepted(), 2U);
+}
+
 TEST_F(CurlTransportTest, ASlowSinkIsNoStall) {
   class SlowSink final : public BodySink {
    public:

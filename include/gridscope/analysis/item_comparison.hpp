@@ -3,9 +3,12 @@
 // One item of a grid check while it is under way: a pair of weights, tile by tile. Tiles may be
 // compared in any order and at once; what they gave is put together in order at the end.
 
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <semaphore>
+#include <mutex>
 #include <vector>
 
 #include "gridscope/analysis/grid_check.hpp"
@@ -19,14 +22,9 @@
 
 namespace gridscope::analysis {
 
-// How many tiles may be computed at once; reading is not counted.
-using ComputeSlots = std::counting_semaphore<>;
-
-// What the comparison of a tile works in, kept from one tile to the next: fresh pages would cost as
-// much as the comparison.
-struct TileMemory {
-  LoadedTile source;
-  LoadedTile build;
+// What a block is compared in, kept from one block to the next: fresh pages would cost as much as
+// the comparison. Decoded rows are many times what is read of them.
+struct BlockMemory {
   quant::RowBlock source_rows;
   quant::RowBlock build_rows;
   quant::RowBlock scratch;
@@ -36,12 +34,33 @@ struct TileMemory {
   SourceLattice lattice;
 };
 
+// As many blocks as may be computed at once, each in memory of its own; reading is not counted.
+// Thread-safe.
+class ComputeSlots {
+ public:
+  explicit ComputeSlots(std::size_t count);
+
+  // Waits for a slot, and calls `use` with its memory.
+  [[nodiscard]] Status with_slot(const std::function<Status(BlockMemory&)>& use);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<std::unique_ptr<BlockMemory>> free_;
+};
+
+// What the parts of a tile are read into, kept likewise.
+struct TileMemory {
+  LoadedTile source;
+  LoadedTile build;
+};
+
 class ItemComparison {
  public:
   virtual ~ItemComparison() = default;
 
   [[nodiscard]] virtual const TilePlan& tiles() const = 0;
-  // Reads a tile of both sides, then compares it while it holds a slot. Thread-safe for different
+  // Reads a tile of both sides, and compares each block of it in a slot. Thread-safe for different
   // tiles. Errors: those of reading; kCorrupt for what breaks the build's format.
   [[nodiscard]] virtual Status compare_tile(std::uint64_t tile, ComputeSlots& slots,
                                             TileMemory& memory) = 0;
