@@ -141,8 +141,12 @@ std::optional<RowReader::Strip> RowReader::strip_of(quant::RowRange pair_rows) c
   for (std::size_t i = 0; i < needs.size(); ++i) {
     const std::optional<quant::Strips>& strips = needs.at(i);
     if (!strips) continue;
-    if (found || strips->count != 1 || !weight_->places.at(i)) return std::nullopt;
-    found = Strip{.companion = i, .offset = strips->offset, .length = strips->length};
+    const std::optional<model::StoredPlace>& place = weight_->places.at(i);
+    if (found || strips->count != 1 || !place) return std::nullopt;
+    found = Strip{.companion = i,
+                  .file = place->file,
+                  .offset = place->offset + strips->offset,
+                  .length = strips->length};
   }
   return found;
 }
@@ -158,7 +162,6 @@ Status RowReader::stream(quant::RowRange pair_rows, std::uint64_t block_rows, Lo
     for (const quant::RowRange block : cut(pair_rows, block_rows)) GRIDSCOPE_CHECK(use(block));
     return {};
   }
-  const model::StoredPlace& place = *weight_->places.at(all->companion);
   const std::uint64_t window_bytes = std::min(block_rows, pair_rows.count) * row->length;
   std::uint64_t next = pair_rows.first;
   const auto use_block = [&](std::span<const std::byte> bytes) {
@@ -168,8 +171,8 @@ Status RowReader::stream(quant::RowRange pair_rows, std::uint64_t block_rows, Lo
     loaded.tile.bytes.at(all->companion) = bytes;
     return use(block);
   };
-  return checkpoint_->files[place.file].source->uncached().read_through(
-      {.offset = place.offset + all->offset, .length = all->length},
+  return checkpoint_->files[all->file].source->uncached().read_through(
+      {.offset = all->offset, .length = all->length},
       loaded.buffer.get(window_bytes).first(window_bytes), use_block);
 }
 

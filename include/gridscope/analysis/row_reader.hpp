@@ -79,7 +79,8 @@ class RowReader {
   // All the bytes of some rows, where they are one companion's, row after row and nothing between.
   struct Strip {
     std::size_t companion = 0;
-    std::uint64_t offset = 0;  // within the companion
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;  // in the file
     std::uint64_t length = 0;
   };
   [[nodiscard]] std::optional<Strip> strip_of(quant::RowRange pair_rows) const;
