@@ -94,12 +94,6 @@ std::uint64_t RowReader::tile_bytes(quant::RowRange pair_rows) const {
   return bytes;
 }
 
-bool RowReader::is_far() const {
-  return std::ranges::any_of(weight_->places, [this](const auto& place) {
-    return place && checkpoint_->files[place->file].source->uncached().is_far();
-  });
-}
-
 Status RowReader::load(quant::RowRange pair_rows, LoadedTile& loaded) const {
   return load(std::span(&pair_rows, 1), std::span(&loaded, 1));
 }

@@ -49,8 +49,6 @@ class RowReader {
   [[nodiscard]] quant::RowRange covering(quant::RowRange pair_rows) const;
   [[nodiscard]] std::uint64_t tile_bytes(quant::RowRange pair_rows) const;
 
-  // Whether reading waits for somebody far away.
-  [[nodiscard]] bool is_far() const;
   // Reads past any cache, into the buffer of `loaded`. Errors: those of the source.
   [[nodiscard]] Status load(quant::RowRange pair_rows, LoadedTile& loaded) const;
   // Several at once, which takes no longer than one where a read is a round trip. Requires: as many
