@@ -18,22 +18,36 @@
 namespace gridscope::analysis {
 namespace {
 
-// Threads for each that computes; the others wait for bytes, longer where a read is a round trip.
-constexpr std::size_t kReadersPerJob = 2;
-constexpr std::size_t kReadersPerJobOfFarFiles = 6;
+// Threads for each that computes; the others wait for bytes.
+std::size_t readers_per_job(io::Distance distance) {
+  switch (distance) {
+    case io::Distance::kLocal:
+      return 2;
+    case io::Distance::kNear:
+      return 3;
+    case io::Distance::kFar:
+      return 6;
+  }
+  return 1;
+}
 
 // Bytes of a tile whose memory is kept for the next one.
 constexpr std::uint64_t kKeptBytes = 16ULL * 1024 * 1024;
 
-bool is_far(const GridSide& side) {
-  return std::ranges::any_of(side.checkpoint->files,
-                             [](const auto& file) { return file.source->uncached().is_far(); });
+io::Distance distance_of(const GridSide& side) {
+  io::Distance farthest = io::Distance::kLocal;
+  for (const auto& file : side.checkpoint->files) {
+    farthest = std::max(farthest, file.source->uncached().distance());
+  }
+  return farthest;
 }
 
-std::size_t readers_per_job(const GridPlan& plan) {
-  const bool far =
-      is_far(plan.source) || std::ranges::any_of(plan.builds, is_far, &GridBuildSide::side);
-  return far ? kReadersPerJobOfFarFiles : kReadersPerJob;
+io::Distance distance_of(const GridPlan& plan) {
+  io::Distance farthest = distance_of(plan.source);
+  for (const GridBuildSide& build : plan.builds) {
+    farthest = std::max(farthest, distance_of(build.side));
+  }
+  return farthest;
 }
 
 // The memory of the tiles under way, so many bytes at once. A tile that is larger than all of it
@@ -107,7 +121,7 @@ class Run {
 
   Status run() {
     return parallel_chunks(
-        work_.size(), options_.jobs * readers_per_job(plan_),
+        work_.size(), options_.jobs * readers_per_job(distance_of(plan_)),
         [this](std::size_t i) { return do_tile(items_[work_[i].first], work_[i].second); },
         options_.stop);
   }

@@ -36,7 +36,7 @@ constexpr std::size_t kSha256Digits = 64;
 constexpr std::uint64_t kMaxPieceBytes = 4ULL * 1024 * 1024;
 
 // A server that answers so soon loses nothing by being asked for one thing after the other.
-constexpr std::chrono::nanoseconds kNear = std::chrono::milliseconds(2);
+constexpr std::chrono::nanoseconds kAtOnce = std::chrono::milliseconds(2);
 
 constexpr std::string_view kIgnoredRemedy =
     "reading on takes more bytes than needed; a downloaded copy is faster";
@@ -176,7 +176,7 @@ class RemoteFile final : public io::ByteSource {
     const std::vector<io::CoalescedRange> ranges =
         io::coalesce(requests, {.max_length = kMaxPieceBytes});
     const auto read = [&](std::size_t i) { return read_range(ranges[i], requests); };
-    const std::size_t at_once = is_far() ? session().connections() : 1;
+    const std::size_t at_once = distance() == io::Distance::kFar ? session().connections() : 1;
     return parallel_chunks(ranges.size(), at_once, read, session().client().stop())
         .map_error(about_the_server);
   }
@@ -198,7 +198,9 @@ class RemoteFile final : public io::ByteSource {
   }
 
   // As long as it has not been asked anything, one cannot know.
-  [[nodiscard]] bool is_far() const override { return shortest_wait_.load() > kNear; }
+  [[nodiscard]] io::Distance distance() const override {
+    return shortest_wait_.load() > kAtOnce ? io::Distance::kFar : io::Distance::kNear;
+  }
 
  private:
   using LocationPtr = std::shared_ptr<const Location>;

@@ -119,7 +119,7 @@ TEST_F(HttpRepositoryTest, ReadsTheStartWithTheSizeInOneRequest) {
   EXPECT_EQ(read_text(**source, 8, 1000), pattern(kLargeSize).substr(8, 1000));
   ASSERT_THAT(web_.server().requests(), SizeIs(1));
   EXPECT_EQ(web_.server().requests()[0].range(), "bytes=0-131071");
-  EXPECT_FALSE((*source)->uncached().is_far()) << "as that request told";
+  EXPECT_EQ((*source)->uncached().distance(), io::Distance::kNear) << "as that request told";
   EXPECT_EQ(read_all(**source), pattern(kLargeSize));
   EXPECT_THAT(web_.server().requests(), SizeIs(2));
 }

@@ -278,7 +278,7 @@ TEST_F(RemoteFileTest, ServesItsPrefixAndGivesItUpOnceRead) {
 
 TEST_F(RemoteFileTest, KnowsWhetherItsServerIsNear) {
   const auto source = file();
-  EXPECT_TRUE(source->is_far()) << "nothing is known yet";
+  EXPECT_EQ(source->distance(), io::Distance::kFar) << "nothing is known yet";
   world_.hub.add_fault({.stage = HubStage::kContent,
                         .change =
                             [this](const HttpRequest&, HttpReply reply) {
@@ -287,9 +287,9 @@ TEST_F(RemoteFileTest, KnowsWhetherItsServerIsNear) {
                             },
                         .times = 1});
   ASSERT_THAT(read_text(*source, 0, 10), IsOk());
-  EXPECT_TRUE(source->is_far());
+  EXPECT_EQ(source->distance(), io::Distance::kFar);
   ASSERT_THAT(read_text(*source, 0, 10), IsOk());
-  EXPECT_FALSE(source->is_far());
+  EXPECT_EQ(source->distance(), io::Distance::kNear);
 }
 
 // ---- through a window

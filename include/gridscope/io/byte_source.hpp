@@ -38,6 +38,13 @@ struct SourceIdentity {
   friend bool operator==(const SourceIdentity&, const SourceIdentity&) = default;
 };
 
+// How long a read waits before its first byte comes, which tells how many at once get more done.
+enum class Distance : std::uint8_t {
+  kLocal,  // for nobody
+  kNear,   // for a server that answers at once
+  kFar,    // for a server that takes its time
+};
+
 // Thread-safe: any number of reads at once.
 class ByteSource {
  public:
@@ -63,8 +70,7 @@ class ByteSource {
   [[nodiscard]] virtual Status read_through(const ByteRange& range, std::span<std::byte> window,
                                             const UseBytes& use) const;
 
-  // Whether a read waits for somebody far away, so that many at once get more done.
-  [[nodiscard]] virtual bool is_far() const { return false; }
+  [[nodiscard]] virtual Distance distance() const { return Distance::kLocal; }
 
   // The same file past any cache: for bulk data that one run reads once. Lives as long as this.
   [[nodiscard]] virtual const ByteSource& uncached() const { return *this; }
