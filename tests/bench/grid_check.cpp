@@ -210,12 +210,14 @@ class OneWeight {
     constexpr std::uint64_t kBlockRows = 16;
     quant::ErrorSums sums;
     quant::Int4Rows codes;
+    quant::KeptLevels kept;
     for (std::uint64_t row = tile.first; row < tile.end(); row += kBlockRows) {
       const auto fits = decoder_->decode_int4(tile_, {.first = row, .count = kBlockRows}, codes);
       if (!fits || !*fits) throw std::runtime_error("the fused kernel does not take this weight");
       const auto rows = std::span<const std::byte>(source_).subspan(row * kColumns * 2,
                                                                     kBlockRows * kColumns * 2);
-      sums.add(quant::compare_int4_bf16(codes, {.dtype = Dtype::kBF16, .bytes = rows}));
+      sums.add(quant::compare_int4_bf16(codes, {.dtype = Dtype::kBF16, .bytes = rows},
+                                        sums.worst.error, kept));
     }
     return sums;
   }

@@ -63,9 +63,10 @@ struct Row {
   std::vector<float> scales;          // of each part, up to a whole vector of them
   std::vector<std::int8_t> zeros;     // likewise
   std::vector<UnitTable> own_tables;  // where kBf16Tables does not serve
+  KeptTotals kept;                    // of the vectors that did
   bool may_have_kept = false;
-  std::uint64_t pause = 0;       // rows in which kept levels are not looked for
-  std::uint8_t* kept = nullptr;  // of each group, as KeptLevels has them; or null
+  std::uint64_t pause = 0;        // rows in which kept levels are not looked for
+  std::uint8_t* notes = nullptr;  // of each group, as KeptLevels has them; or null
   std::uint64_t number = 0;
 };
 
@@ -103,6 +104,7 @@ PartTerms terms_of(const Row& row, double worst_error) {
 
 // What parts need that are not known to have kept their levels.
 void prepare_parts(Row& row, const RowTraits& traits, double worst_error) {
+  row.sums.make_room();
   describe_parts(terms_of(row, worst_error), row.about);
   row.about.tables = kBf16Tables[0].data();
   if (traits.needs_tables) make_own_tables(row);
@@ -127,6 +129,7 @@ GroupTotals add_parts(const PartSums& sums, std::size_t first, std::size_t count
 
 void count_zeros(const Row& row, RowRange groups, ErrorSums& sums) {
   for (std::uint64_t g = groups.first; g < groups.end(); ++g) {
+    if (row.counts[g * row.parts_per_group / kBlocks].kept) continue;
     const GroupTotals total = add_parts(row.sums, g * row.parts_per_group, row.parts_per_group);
     const bool dead = total.build == 0;
     const bool source_dead = total.products[2] == 0;
@@ -144,6 +147,7 @@ bool count_identical(const Row& row, RowRange groups, ErrorSums& sums) {
   std::size_t identical = 0;
   std::size_t dead = 0;
   for (std::uint64_t g = groups.first; g < groups.end(); g += kBlocks) {
+    if (row.counts[g / kBlocks].kept) continue;
     const auto is_zero = hn::Eq(hn::LoadU(d, row.sums.products[g].data()), hn::Zero(d));
     identical += hn::CountTrue(d, hn::And(is_zero, hn::Eq(kind, hn::Zero(d))));
     // What is dead on either side has no product with the other.
@@ -194,16 +198,16 @@ void add_group_sums(const Row& row, RowRange groups, ErrorSums& sums) {
   sums.squared_build = squared_build;
 }
 
-// The same for all groups of a row from the first on, where no sum on the way has more bits than a
-// double: then they may be added up in any order, which need not wait.
-void add_exact_sums(const Row& row, RowRange groups, ErrorSums& sums) {
+// The same for all vectors of a row but for those with kept levels, where no sum on the way has
+// more bits than a double: then they may be added up in any order, which need not wait.
+void add_exact_sums(const Row& row, ErrorSums& sums) {
   const hn::CappedTag<double, 4> d;
   const hn::Rebind<std::int32_t, decltype(d)> ints;
   const auto is_error = hn::FirstN(d, 1);
   std::array<hn::VFromD<decltype(d)>, kBlocks> added;
   added.fill(hn::Zero(d));
-  const std::size_t end = groups.end() * row.parts_per_group;
-  for (std::size_t part = 0; part < end; part += kBlocks) {
+  for (std::size_t part = 0; part < row.parts; part += kBlocks) {
+    if (row.counts[part / kBlocks].kept) continue;
     for (std::size_t j = 0; j < kBlocks; ++j) {
       const auto unit = hn::Set(d, static_cast<double>(row.about.unit[part + j]));
       const auto factor = hn::IfThenElse(is_error, unit, hn::Mul(unit, unit));
@@ -215,12 +219,11 @@ void add_exact_sums(const Row& row, RowRange groups, ErrorSums& sums) {
   for (std::size_t j = 1; j < kBlocks; ++j) all = hn::Add(all, added[j]);
   HWY_ALIGN std::array<double, 4> four;
   hn::Store(all, d, four.data());
-  const auto& [abs_error, squared_error, squared_source, product] = four;
-  sums.abs_error = abs_error;
-  sums.squared_error = squared_error;
-  sums.squared_source = squared_source;
-  sums.squared_build = 2 * product - squared_source + squared_error;
-  sums.product = product;
+  sums.abs_error += four[0];
+  sums.squared_error += four[1];
+  sums.squared_source += four[2];
+  sums.squared_build += 2 * four[3] - four[2] + four[1];
+  sums.product += four[3];
 }
 
 // Looks closer at the groups in which something is worse than what has been worst.
@@ -253,9 +256,25 @@ BlockCounts sum_counts(std::span<const BlockCounts> blocks) {
   return sum;
 }
 
+// Of the vectors with kept levels, in any order too.
+void add_kept(const KeptTotals& kept, ErrorSums& sums) {
+  sums.values_identical += kept.identical;
+  sums.saturated_low += kept.low;
+  sums.saturated_high += kept.high;
+  sums.groups_identical += kept.groups_identical;
+  sums.dead_groups += kept.dead_groups;
+  sums.source_dead_groups += kept.dead_groups;
+  sums.dead_in_both += kept.dead_groups;
+  sums.abs_error += kept.abs_error;
+  sums.squared_error += kept.squared_error;
+  sums.squared_source += kept.squared_source;
+  sums.squared_build += 2 * kept.product - kept.squared_source + kept.squared_error;
+  sums.product += kept.product;
+}
+
 // Groups that are whole vectors together, from the sums of their parts. False, and nothing is
-// added, when one of them does not fit. `is_exact`: they are the first ones, and as
-// add_exact_sums() demands.
+// added, when one of them does not fit. `is_exact`: they are all of the row's, and as
+// add_exact_sums() demands; else none has kept levels.
 bool add_whole_vectors(const Row& row, RowRange groups, bool is_exact, ErrorSums& sums) {
   const std::size_t first = groups.first * row.parts_per_group;
   const std::size_t count = groups.count * row.parts_per_group;
@@ -263,7 +282,8 @@ bool add_whole_vectors(const Row& row, RowRange groups, bool is_exact, ErrorSums
       sum_counts(std::span(row.counts).subspan(first / kBlocks, count / kBlocks));
   if (!counts.fits) return false;
   if (is_exact) {
-    add_exact_sums(row, groups, sums);
+    add_kept(row.kept, sums);
+    add_exact_sums(row, sums);
   } else if (row.parts_per_group == 1) {
     add_group_sums<1>(row, groups, sums);
   } else {
@@ -295,46 +315,85 @@ bool all_fit(const Row& row, std::size_t part) {
 constexpr std::uint64_t kPause = 7;
 constexpr std::size_t kMostOthers = 4;  // one in
 
-// Adds the counts of the parts with kept levels. Of the vectors that fit afterwards the sums are
-// there; returns how many do not.
-std::size_t add_kept(Row& row, const std::uint8_t* codes, const std::uint8_t* source,
-                     ErrorSums& sums) {
+// A row's bytes.
+struct RowBytes {
+  const std::uint8_t* codes;
+  const std::uint8_t* source;
+};
+
+// Looks for vectors with kept levels where sums may be added up in any order. Returns how many have
+// not been found to be such.
+std::size_t find_kept(Row& row, const RowTraits& traits, const RowBytes& bytes,
+                      double worst_error) {
   const std::size_t vectors = row.counts.size();
   std::ranges::fill(row.counts, BlockCounts{});
-  if (!row.may_have_kept) return vectors;
+  row.kept = {};
+  if (!row.may_have_kept || !traits.sums_are_exact) return vectors;
   if (row.pause > 0) {
     --row.pause;
     return vectors;
   }
-  KeptCounts kept;
-  const std::size_t others =
-      look_for_kept({.codes = codes,
-                     .source = source,
-                     .scales = row.scales.data(),
-                     .worst_error = sums.worst.error},
-                    {.sums = row.sums, .counts = row.counts, .totals = kept, .kept = row.kept});
+  const std::size_t others = look_for_kept(
+      {.codes = bytes.codes,
+       .source = bytes.source,
+       .scales = row.scales.data(),
+       .parts_per_group = row.parts_per_group,
+       .least_field = traits.least_unit + kUnitBits,
+       .powers = traits.powers,
+       .worst_error = worst_error},
+      {.counts = row.counts, .totals = row.kept, .largest = row.sums.largest, .notes = row.notes});
   if (others * kMostOthers > vectors) row.pause = kPause;
-  sums.values_identical += (vectors - others) * kBlocks * kPartWeights - kept.beside;
-  sums.saturated_low += kept.low;
-  sums.saturated_high += kept.high;
   return others;
+}
+
+// The vectors that have not kept their levels. Returns whether all of them fit.
+bool add_others(Row& row, const RowTraits& traits, const RowBytes& bytes) {
+  bool fit = true;
+  for (std::size_t part = 0; part < row.parts; part += kBlocks) {
+    BlockCounts& counts = row.counts[part / kBlocks];
+    if (counts.kept) continue;
+    prefetch_parts(bytes.codes + part * kPartCodeBytes, bytes.source + part * kPartSourceBytes,
+                   kBlocks);
+    counts = add_blocks(row.about, part, bytes.codes, bytes.source, row.sums);
+    counts.fits = counts.fits && (traits.all_fit || all_fit(row, part));
+    fit = fit && counts.fits;
+  }
+  return fit;
+}
+
+// A row of vectors that all have.
+void add_kept_row(const Row& row, ErrorSums& sums) {
+  add_kept(row.kept, sums);
+  sums.weights += row.build.groups * row.build.group_size;
+  sums.groups += row.build.groups;
+  if (row.kept.is_worse) note_worst(row, {.first = 0, .count = row.build.groups}, sums);
+}
+
+// Sums of a row of which not all fits are added in order, which those of kept levels cannot be.
+void forget_kept(Row& row) {
+  row.kept = {};
+  for (BlockCounts& counts : row.counts) counts.kept = false;
 }
 
 void add_row(Row& row, ErrorSums& sums) {
   spread_groups(row.build.scales, row, row.scales);
   if (!row.build.zeros.empty()) spread_groups(row.build.zeros, row, row.zeros);
   const RowTraits traits = describe_units(terms_of(row, sums.worst.error), row.about);
-  const auto* codes = reinterpret_cast<const std::uint8_t*>(row.build.codes.data()) +
-                      row.number * row.build.row_bytes;
-  const auto* source = reinterpret_cast<const std::uint8_t*>(row.source.bytes.data()) +
-                       row.number * row.build.groups * row.build.group_size * 2;
-  if (add_kept(row, codes, source, sums) > 0) prepare_parts(row, traits, sums.worst.error);
-  for (std::size_t part = 0; part < row.parts; part += kBlocks) {
-    BlockCounts& counts = row.counts[part / kBlocks];
-    if (counts.fits) continue;
-    prefetch_parts(codes + part * kPartCodeBytes, source + part * kPartSourceBytes, kBlocks);
-    counts = add_blocks(row.about, part, codes, source, row.sums);
-    counts.fits = counts.fits && (traits.all_fit || all_fit(row, part));
+  const RowBytes bytes = {.codes = reinterpret_cast<const std::uint8_t*>(row.build.codes.data()) +
+                                   row.number * row.build.row_bytes,
+                          .source = reinterpret_cast<const std::uint8_t*>(row.source.bytes.data()) +
+                                    row.number * row.build.groups * row.build.group_size * 2};
+  const std::size_t others = find_kept(row, traits, bytes, sums.worst.error);
+  if (others == 0 && row.parts == row.parts_per_group * row.build.groups) {
+    add_kept_row(row, sums);
+    return;
+  }
+  if (others > 0) {
+    prepare_parts(row, traits, sums.worst.error);
+    if (!add_others(row, traits, bytes) && others < row.counts.size()) {
+      forget_kept(row);
+      add_others(row, traits, bytes);
+    }
   }
   const std::uint64_t step = std::max<std::uint64_t>(1, kBlocks / row.parts_per_group);
   const std::uint64_t whole = row.parts / (step * row.parts_per_group) * step;
@@ -382,14 +441,14 @@ ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, double k
           .may_have_kept = may_have_kept(build)};
   if (notes != nullptr && row.may_have_kept && row.parts_per_group == 1) {
     notes->groups.assign(build.rows * build.groups, KeptLevels::kUnknown);
-    row.kept = notes->groups.data();
+    row.notes = notes->groups.data();
   }
   ErrorSums tile{.worst = {.error = known_worst}};
   for (; row.number < build.rows; ++row.number) {
     ErrorSums sums{.worst = tile.worst};
     add_row(row, sums);
     tile.add(sums);
-    if (row.kept != nullptr) row.kept += build.groups;
+    if (row.notes != nullptr) row.notes += build.groups;
   }
   return without_known(tile, known_worst);
 }

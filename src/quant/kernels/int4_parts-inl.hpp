@@ -32,23 +32,23 @@ using Ints = hn::ScalableTag<std::int32_t>;
 // What is known of each part of a row before its weights are looked at. Of the 32-bit numbers both
 // halves hold the same.
 struct Parts {
+  std::vector<float> unit;
+  std::vector<std::uint32_t> fits;  // 1: its scale does
+  // Empty until there is a row that needs them.
   std::vector<std::uint32_t> base;       // twice the least BF16 magnitude within the window
   std::vector<std::uint32_t> per_unit;   // 1 / unit, as a float
   std::vector<std::uint32_t> half_step;  // |scale| / 2, in units, rounded down
   std::vector<std::uint32_t> worst;      // the worst error so far, likewise; -1: none
   std::vector<std::uint32_t> table;      // where its UnitTable starts
-  std::vector<float> unit;
-  std::vector<std::uint32_t> fits;  // 1: its scale does
   const std::uint8_t* tables = nullptr;
 
-  explicit Parts(std::size_t count)
-      : base(count),
-        per_unit(count),
-        half_step(count),
-        worst(count),
-        table(count),
-        unit(count),
-        fits(count) {}
+  explicit Parts(std::size_t count) : unit(count), fits(count) {}
+
+  void make_room() {
+    for (auto* numbers : {&base, &per_unit, &half_step, &worst, &table}) {
+      numbers->resize(unit.size());
+    }
+  }
 };
 
 // In units; only for groups that fit.
@@ -83,13 +83,15 @@ struct RowTraits {
   bool needs_tables = false;  // a scale is no BF16 number, or a zero point is used
   // All fit, and no sum over the row comes to 2^53 of its smallest terms.
   bool sums_are_exact = false;
+  // Then: how many powers of two the units are apart at most.
+  std::uint32_t least_unit = 0;  // as its field of a float
+  std::uint32_t powers = 0;
 };
 
 // A square is 2^26 of its unit's at most, 2 v y twice that.
-inline bool sums_are_exact(std::size_t weights, std::uint32_t least_unit, std::uint32_t most_unit) {
+inline bool sums_are_exact(std::size_t weights, std::uint32_t powers) {
   constexpr std::uint64_t kMost = 1ULL << (53 - 28);
-  const std::uint32_t powers = (most_unit - least_unit) >> 23U;
-  constexpr std::uint32_t kMostPowers = 12;  // with more, no weight is left
+  static_assert(kMost >> 2 * (kMostPowers + 1) <= kPartWeights);
   return powers <= kMostPowers && (std::uint64_t{weights} << 2 * powers) < kMost;
 }
 
@@ -140,16 +142,19 @@ inline RowTraits describe_units(const PartTerms& terms, Parts& parts) {
     hn::StoreU(hn::BitCast(d, unit), d, &parts.unit[i]);
   }
   const bool all_fit = hn::AllTrue(bits_d, hn::Eq(unfit, hn::Zero(bits_d)));
+  const std::uint32_t least = hn::GetLane(hn::MinOfLanes(bits_d, least_unit)) >> 23U;
+  const std::uint32_t most = hn::GetLane(hn::MaxOfLanes(bits_d, most_unit)) >> 23U;
   return {
       .all_fit = all_fit,
       .needs_tables = !hn::AllTrue(bits_d, hn::Eq(odd, hn::Zero(bits_d))),
-      .sums_are_exact = all_fit && sums_are_exact(terms.scales.size() * kPartWeights,
-                                                  hn::GetLane(hn::MinOfLanes(bits_d, least_unit)),
-                                                  hn::GetLane(hn::MaxOfLanes(bits_d, most_unit)))};
+      .sums_are_exact = all_fit && sums_are_exact(terms.scales.size() * kPartWeights, most - least),
+      .least_unit = least,
+      .powers = most - least};
 }
 
 // All else. Requires: the units are there.
 inline void describe_parts(const PartTerms& terms, Parts& parts) {
+  parts.make_room();
   const Floats d;
   const FloatBits bits_d;
   const Ints ints;

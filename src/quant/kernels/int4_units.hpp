@@ -31,6 +31,9 @@ inline constexpr int kMostError = 1 << 13;
 inline constexpr std::uint32_t kLeastExponent = 27;
 inline constexpr std::uint32_t kMostExponent = 227;
 
+// Where no sum over a row has more bits than a double, its units are not more powers of two apart.
+inline constexpr std::uint32_t kMostPowers = 9;
+
 // What the 16 codes of a group mean, in units: the low bytes, then the high bytes.
 using UnitTable = std::array<std::uint8_t, 32>;
 

@@ -21,11 +21,8 @@ namespace gridscope::quant {
 inline constexpr std::size_t kMagnitudes = 8;  // of the levels but for 0
 
 // The rounded products of the 16 codes, as BF16 numbers but for a multiple of 256 that comes from
-// the scale's upper byte and is missing in all but that of level 0: low bytes, then high bytes.
-struct ProductBits {
-  std::array<std::uint8_t, 16> low;
-  std::array<std::uint8_t, 16> high;
-};
+// the scale's upper byte and is missing in all but that of level 0.
+using ProductBits = std::array<std::uint16_t, 16>;
 
 // A product of a level and a scale of 1 to 2, rounded, in 2^-7.
 constexpr int rounded_product(int magnitude, int significand) {
@@ -52,9 +49,8 @@ constexpr std::array<ProductBits, 256> make_product_bits() {
       int exponent = scale / 128;
       for (int d = distance; d > 1; d /= 2) ++exponent;
       const int bits = exponent * 128 + product / distance - 128 + (level < 0 ? 0x8000 : 0);
-      ProductBits& of = all[static_cast<std::size_t>(scale)];
-      of.low[static_cast<std::size_t>(code)] = static_cast<std::uint8_t>(bits & 0xff);
-      of.high[static_cast<std::size_t>(code)] = static_cast<std::uint8_t>(bits >> 8);
+      all[static_cast<std::size_t>(scale)][static_cast<std::size_t>(code)] =
+          static_cast<std::uint16_t>(bits);
     }
   }
   return all;
@@ -67,19 +63,16 @@ inline constexpr std::size_t kSides = 2;
 // Of levels 1 to 8, in units.
 using LevelTable = std::array<std::int16_t, kMagnitudes>;
 
-// What is added to the value at the next number. The product with it, a multiple of 8, is in
-// eighths.
+// Of the value and of the next number. The product of the former and what is added to it there, a
+// multiple of 8, is in eighths; the value's square has two parts.
 struct LevelUnits {
-  LevelTable to_next;
+  LevelTable to_next;  // without the sign
   LevelTable squared_to_next;
   LevelTable eighth_of_cross;
-  LevelTable none = {};  // fills a vector
+  LevelTable high_square;  // from this bit on:
 };
 
-struct LevelSquares {
-  LevelTable high;  // of the value's square, from bit 15 on
-  LevelTable low;   // the 15 bits below
-};
+inline constexpr int kLowSquareBits = 15;
 
 // From a number to the next one, in halves of 2^-7.
 constexpr int halves_to_next(int number, Side side) {
@@ -90,26 +83,31 @@ constexpr int halves_to_next(int number, Side side) {
 
 inline constexpr int kUnitsOfHalf = 1 << (kUnitBits - 8);
 
+constexpr int units_of_product(std::size_t magnitude, int significand) {
+  return rounded_product(static_cast<int>(magnitude), significand) * 2 * kUnitsOfHalf;
+}
+
 constexpr LevelUnits make_level_units(int significand, Side side) {
   LevelUnits units = {};
   for (std::size_t i = 0; i < kMagnitudes; ++i) {
     const int product = rounded_product(static_cast<int>(i) + 1, significand);
     const int to_next = halves_to_next(product, side) * kUnitsOfHalf;
-    units.to_next[i] = static_cast<std::int16_t>(to_next);
+    const int value = units_of_product(i + 1, significand);
+    units.to_next[i] = static_cast<std::int16_t>(to_next < 0 ? -to_next : to_next);
     units.squared_to_next[i] = static_cast<std::int16_t>(to_next * to_next);
-    units.eighth_of_cross[i] = static_cast<std::int16_t>(product * 2 * kUnitsOfHalf * to_next / 8);
+    units.eighth_of_cross[i] = static_cast<std::int16_t>(value * to_next / 8);
+    units.high_square[i] = static_cast<std::int16_t>(value * value >> kLowSquareBits);
   }
   return units;
 }
 
-constexpr std::array<LevelSquares, 128> make_level_squares() {
-  std::array<LevelSquares, 128> all = {};
+// The bits below.
+constexpr std::array<LevelTable, 128> make_low_squares() {
+  std::array<LevelTable, 128> all = {};
   for (std::size_t scale = 0; scale < all.size(); ++scale) {
     for (std::size_t i = 0; i < kMagnitudes; ++i) {
-      const int value = rounded_product(static_cast<int>(i) + 1, 128 + static_cast<int>(scale)) *
-                        2 * kUnitsOfHalf;
-      all[scale].high[i] = static_cast<std::int16_t>(value * value >> 15);
-      all[scale].low[i] = static_cast<std::int16_t>(value * value & 0x7fff);
+      const int value = units_of_product(i + 1, 128 + static_cast<int>(scale));
+      all[scale][i] = static_cast<std::int16_t>(value * value % (1 << kLowSquareBits));
     }
   }
   return all;
@@ -184,7 +182,7 @@ constexpr BySide<T> make_by_side() {
 }
 
 alignas(64) inline constexpr std::array<ProductBits, 256> kProductBits = make_product_bits();
-alignas(64) inline constexpr std::array<LevelSquares, 128> kLevelSquares = make_level_squares();
+alignas(64) inline constexpr std::array<LevelTable, 128> kLowSquares = make_low_squares();
 alignas(64) inline constexpr auto kLevelUnits = make_by_side<LevelUnits, make_level_units>();
 alignas(64) inline constexpr auto kSetsAtNext = make_by_side<SetsAtNext, find_sets_at_next>();
 
