@@ -25,6 +25,7 @@
 #include "quant/kernels/certain_levels.hpp"
 #include "quant/kernels/int4_units.hpp"
 #include "quant/kernels/kept_tables.hpp"
+#include "quant/kernels/prefetch.hpp"
 
 // Named one by one: Highway's own list for this target is about more, and about AVX-VNNI, which
 // many of its CPUs have not. GFNI and conflict detection, which it does not ask for, are asked for
@@ -240,16 +241,6 @@ HWY_INLINE void look_at_two(const std::array<Vector, 2>& codes, const std::array
   store_weights(_mm512_test_epi8_mask(distance, but_one), &batch.not_further[pair]);
   store_weights(_mm512_test_epi8_mask(_mm512_add_epi8(distance, _mm512_set1_epi8(1)), but_one),
                 &batch.not_nearer[pair]);
-}
-
-// The bytes of four parts that come later, into the nearest cache only, and there where they push
-// out little else: the tables are to stay.
-HWY_INLINE void prefetch_once(const std::uint8_t* codes, const std::uint8_t* source) {
-  constexpr std::size_t kAhead = 48;  // parts
-  for (std::size_t j = 0; j < kKeptParts; ++j) {
-    _mm_prefetch(source + (kAhead + j) * kPartSourceBytes, _MM_HINT_NTA);
-  }
-  _mm_prefetch(codes + kAhead * kPartCodeBytes, _MM_HINT_NTA);
 }
 
 // Four parts: number `part` of the row, `at` of the batch.
@@ -537,7 +528,8 @@ HWY_INLINE std::size_t look_at_batch(const KeptRow& row, std::size_t first, std:
   select_tables(row, first, count, batch);
   for (std::size_t at = 0; at < count; at += kKeptParts) {
     const std::size_t part = first + at;
-    prefetch_once(row.codes + part * kPartCodeBytes, row.source + part * kPartSourceBytes);
+    prefetch_parts(row.codes + part * kPartCodeBytes, row.source + part * kPartSourceBytes,
+                   kKeptParts);
     look_at_four(row, part, at, batch);
   }
   for (std::size_t at = 0; at < count; at += kLanes) find_kept(at, batch);
