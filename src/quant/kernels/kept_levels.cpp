@@ -370,7 +370,12 @@ struct RowSums {
 HWY_INLINE void clear(const KeptRow& row, RowSums& sums) {
   const Vector zero = _mm512_setzero_si512();
   sums.counters = {.levels = zero, .beside = zero, .highest = zero};
-  for (std::size_t power = 0; power <= row.powers; ++power) sums.sums[power] = {};
+  for (std::size_t power = 0; power <= row.powers; ++power) {
+    FourSums& of = sums.sums[power];
+    for (auto& high : of.high) _mm512_store_si512(&high, zero);
+    static_assert(sizeof(of.low) == sizeof(zero));
+    _mm512_store_si512(&of.low, zero);
+  }
 }
 
 HWY_INLINE std::int64_t sum_of(Quarter lanes) {
