@@ -2,7 +2,8 @@
 // number, and which of both depends on the level alone (kept_tables.hpp). So the numbers of 32
 // weights are only compared with the products. All else follows from how often each level occurs,
 // and how often at the next number: bits by level are turned into counts by level eight bytes at a
-// time, and sums over 32 weights become sums over 8 levels.
+// time, and sums over 32 weights become sums over 8 levels, in whole numbers that are added up over
+// a row, apart for each power of two of the steps.
 
 #include "quant/kernels/kept_levels.hpp"
 
@@ -65,8 +66,8 @@ constexpr std::uint32_t kMostField = 217;
 constexpr std::size_t kBatch = 32;
 constexpr std::size_t kLanes = 16;  // of 32 bits
 constexpr std::size_t kPairs = kBatch / 2;
-// Parts whose sums fit into 32 bits: one of four adds up 2^20 at most.
-constexpr std::size_t kMostParts = 4096;
+// Parts whose sums fit into 32 bits: none comes to more than 2^20 of one.
+constexpr std::size_t kMostParts = 1024;
 
 // So many, or all.
 HWY_INLINE __mmask16 first_lanes(std::size_t count) {

@@ -22,7 +22,7 @@ HWY_INLINE void prefetch(const std::uint8_t* from, std::size_t bytes) {
 // They are looked at once, so they go to the nearest cache only, and push out little of what is to
 // stay there: the tables of a kernel.
 HWY_INLINE void prefetch_parts(const std::uint8_t* codes, const std::uint8_t* source,
-                           std::size_t parts) {
+                               std::size_t parts) {
   constexpr std::size_t kAhead = 48;  // parts
   constexpr int kRead = 0;
   constexpr int kOnce = 0;

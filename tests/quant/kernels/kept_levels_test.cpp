@@ -399,6 +399,20 @@ TEST_P(LookForKept, AgreesOnGroupsOfOneLevel) {
   }
 }
 
+// Of the square of 181 units of 2^-7 nearly all is below bit 15 of the kernel's unit.
+TEST_P(LookForKept, AddsUpLongRows) {
+  constexpr std::size_t kGroups = 6000;
+  constexpr float kScale = 181.0F / 128;
+  std::mt19937 random(16);
+  auto pair = pair_of(1, kSize, std::vector(kGroups, kScale),
+                      std::vector(kGroups, static_cast<double>(kScale)), random);
+  std::ranges::fill(pair.codes, std::uint8_t{9});
+  for (std::size_t g = 0; g < kGroups; ++g) store_weights(pair, g, static_cast<double>(kScale));
+  expect_alike(pair);
+  for (std::size_t g = 0; g < kGroups; ++g) move_level(pair, g, 1, 1);
+  expect_alike(pair);
+}
+
 TEST_P(LookForKept, AgreesOnGroupsThatAreDeadOnOneSide) {
   std::mt19937 random(8);
   auto pair = eight_fours(random);
