@@ -438,6 +438,7 @@ ErrorSums compare_int4(const Int4Rows& build, const SourceRows& source, double k
           .scales = std::vector<float>(room),
           .zeros = std::vector<std::int8_t>(room),
           .own_tables = {},
+          .kept = {},
           .may_have_kept = may_have_kept(build)};
   if (notes != nullptr && row.may_have_kept && row.parts_per_group == 1) {
     notes->groups.assign(build.rows * build.groups, KeptLevels::kUnknown);
