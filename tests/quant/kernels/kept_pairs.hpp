@@ -81,7 +81,7 @@ inline double any_step(float scale, std::mt19937& random) {
 // Scales of a few powers of two, or of so many that sums over a row are not exact.
 inline Int4Pair any_kept_pair(std::uint64_t rows, std::uint64_t groups, std::uint64_t group_size,
                               std::mt19937& random) {
-  const unsigned exponents = random() % 4 == 0 ? 16 : 1 + random() % 5;
+  const auto exponents = static_cast<unsigned>(random() % 4 == 0 ? 16 : 1 + random() % 5);
   std::vector<float> scales;
   std::vector<double> steps;
   for (std::uint64_t g = 0; g < rows * groups; ++g) {
