@@ -202,8 +202,7 @@ HWY_INLINE void look_at_two(const std::array<Vector, 2>& codes, const std::array
   const Vector distance = _mm512_packs_epi16(beyond[0], beyond[1]);
   const Vector bit_of_level =
       _mm512_broadcast_i32x4(_mm_set_epi8(64, 32, 16, 8, 4, 2, 1, 0, 1, 2, 4, 8, 16, 32, 64, -128));
-  // Where weights of level 0 are not 0, all levels are taken to be at the next number, which no
-  // step explains.
+  // Where weights of level 0 are not 0, all levels are taken to be at the next number.
   const Vector bits_beside = _mm512_broadcast_i32x4(
       _mm_set_epi8(64, 32, 16, 8, 4, 2, 1, -1, 1, 2, 4, 8, 16, 32, 64, -128));
   const auto elsewhere = _mm512_test_epi8_mask(distance, distance);
@@ -256,17 +255,40 @@ HWY_INLINE std::uint64_t whole_groups(std::uint32_t parts, std::size_t parts_per
   return static_cast<std::uint64_t>(std::popcount(parts));
 }
 
-// Finds those that have kept their levels, from number `first` of the batch on: each weight is the
-// product or the next number, all of a part to one side, all of a level alike.
-HWY_INLINE void find_kept(std::size_t first, Batch& batch) {
+// Whether a weight of level 0 is not 0.
+HWY_INLINE bool has_null_elsewhere(const KeptRow& row, std::size_t part) {
+  const Vector codes =
+      unpack<0>(_mm512_zextsi128_si512(load_quarter(row.codes + part * kPartCodeBytes)));
+  const Vector weights = _mm512_loadu_si512(row.source + part * kPartSourceBytes);
+  const auto is_null = _mm512_cmpeq_epi16_mask(_mm512_and_si512(codes, _mm512_set1_epi16(0xf)),
+                                               _mm512_set1_epi16(-kInt4Lowest));
+  return _mm512_mask_test_epi16_mask(is_null, weights, _mm512_set1_epi16(0x7fff)) != 0;
+}
+
+// Of 16 parts from number `part` of the row on, those of a set that have one.
+HWY_NOINLINE std::uint32_t with_null_elsewhere(const KeptRow& row, std::size_t part,
+                                               std::uint32_t parts) {
+  std::uint32_t found = 0;
+  for (std::uint32_t rest = parts; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<std::uint32_t>(std::countr_zero(rest));
+    found |= (has_null_elsewhere(row, part + j) ? 1U : 0U) << j;
+  }
+  return found;
+}
+
+// Finds those that have kept their levels, from number `first` of the batch and `part` of the row
+// on: each weight is the product or the next number, all of a part to one side, all of a level
+// alike.
+HWY_INLINE void find_kept(const KeptRow& row, std::size_t part, std::size_t first, Batch& batch) {
   const std::uint32_t side = parts_with_any(load(&batch.not_further[first / 2]));
   const std::uint32_t not_nearer = parts_with_any(load(&batch.not_nearer[first / 2]));
   const Quarter apart = load_quarter(&batch.apart[first]);
   const Quarter beside = load_quarter(&batch.beside[first]);
   const std::uint32_t may_be = batch.may_be[first / kLanes];
-  const std::uint32_t others =
-      (side & not_nearer) | std::uint32_t{_mm_test_epi8_mask(apart, apart)} |
-      std::uint32_t{_mm_cmpeq_epi8_mask(beside, _mm_set1_epi8(-1))} | (may_be ^ 0xffffU);
+  std::uint32_t others =
+      (side & not_nearer) | std::uint32_t{_mm_test_epi8_mask(apart, apart)} | (may_be ^ 0xffffU);
+  const std::uint32_t of_all_levels = _mm_cmpeq_epi8_mask(beside, _mm_set1_epi8(-1)) & ~others;
+  if (of_all_levels != 0) others |= with_null_elsewhere(row, part, of_all_levels);
   batch.kept[first / kLanes] = static_cast<std::uint16_t>(fours_with_any(others) ^ 0xffffU);
   batch.side[first / kLanes] = static_cast<std::uint16_t>(side);
   const Vector units = _mm512_slli_epi32(load(&batch.significand[first]), 6);

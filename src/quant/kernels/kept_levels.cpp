@@ -280,7 +280,7 @@ HWY_INLINE std::size_t look_at_batch(const KeptRow& row, std::size_t first, std:
                    kKeptParts);
     look_at_four(row, part, at, batch);
   }
-  for (std::size_t at = 0; at < count; at += kLanes) find_kept(at, batch);
+  for (std::size_t at = 0; at < count; at += kLanes) find_kept(row, first + at, at, batch);
   const std::size_t others = add_fours(row, first, count, batch, sums, out);
   out.totals.identical += (count - others * kKeptParts) * kPartWeights;
   for (std::size_t at = 0; at < count; at += kLanes) {
